@@ -1,0 +1,154 @@
+/* The wire between the engine (host side) and the launcher (inside).
+ *
+ * Both ends are built from one tree and never meet another version, so the
+ * layout is host-endian structs. Control is a SOCK_SEQPACKET pair: one message
+ * is one packet. Host -> PID 1 is trusted but bound-checked; nothing that
+ * PID 1 answers is used as an index or a pid on the host.
+ */
+#ifndef SBX_LAUNCHER_PROTOCOL_H
+#define SBX_LAUNCHER_PROTOCOL_H
+
+#include <stdint.h>
+
+/* Descriptors the launcher is started with. 0, 1 and 2 are /dev/null, the
+ * environment is empty. */
+enum {
+  SBX_FD_CONTROL = 3, /* SEQPACKET; PID 1 keeps it, the monitor closes it */
+  SBX_FD_LIFE = 4,    /* pipe read end held by the monitor; EOF = host died */
+  SBX_FD_CONFIG = 5   /* memfd with struct sbx_config_item records */
+};
+
+/* ---- configuration ---- */
+
+/* Records follow each other: header, then len bytes, padded to 8. Numbers are
+ * uint64_t. Paths are absolute, NUL-terminated, the NUL counted in len. */
+struct sbx_config_item {
+  uint32_t tag;
+  uint32_t len;
+};
+
+enum sbx_config_tag {
+  SBX_CONFIG_WORKSPACE = 1, /* path on the host */
+  SBX_CONFIG_MOUNTPOINT,    /* path inside, e.g. /workspace */
+  SBX_CONFIG_LEVEL,         /* number: enum sbx_level */
+  SBX_CONFIG_UID_BASE,      /* number: first host id of a 65,536 range given to
+                               this session; absent: map the caller's own id */
+  SBX_CONFIG_INNER_ID,      /* number: uid and gid inside (1000) */
+  SBX_CONFIG_OWNER_UID,     /* number: on-disk owner of the workspace */
+  SBX_CONFIG_OWNER_GID,
+  SBX_CONFIG_IDMAP,   /* number: 1 = mount the workspace with its owners mapped
+                         into the range (a given directory, host is root) */
+  SBX_CONFIG_BIND_RO, /* "source\0destination\0"; a missing source is skipped */
+  SBX_CONFIG_BIND_RW, /* the same; a missing source is an error */
+  SBX_CONFIG_SYMLINK, /* "target\0path\0" */
+  SBX_CONFIG_FILE,    /* "path\0" then the bytes of a synthetic file, 0444 */
+  SBX_CONFIG_MASK,    /* path covered by an empty file or folder, if present */
+  SBX_CONFIG_TMPFS,   /* path: an empty writable folder owned by INNER_ID */
+  SBX_CONFIG_NETWORK, /* number: 0 deny (own namespace), 1 allow (host's) */
+  SBX_CONFIG_HOSTNAME,
+  SBX_CONFIG_NPROC,      /* number: RLIMIT_NPROC inside */
+  SBX_CONFIG_NOFILE,     /* number: RLIMIT_NOFILE hard limit */
+  SBX_CONFIG_REMOVE,     /* path of the session folder that the monitor removes
+                            when the session is over (absent: keep) */
+  SBX_CONFIG_FAIL_STEP,  /* number: tests only, this set-up step fails ... */
+  SBX_CONFIG_FAIL_ERRNO, /* ... with this errno */
+  SBX_CONFIG_TMP_BYTES   /* number: size limit of each writable tmpfs */
+};
+
+enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 };
+
+/* Set-up steps, in order. A failure names one of them; keep the engine's table
+ * of names and remedies (native/setup.c) in step. */
+enum sbx_step {
+  SBX_STEP_CONFIG = 1,   /* read and check the configuration */
+  SBX_STEP_WORKSPACE,    /* open the workspace */
+  SBX_STEP_IDMAP,        /* detached, id-mapped clone of the workspace */
+  SBX_STEP_NAMESPACES,   /* clone(NEWUSER|NEWNS|NEWPID|NEWIPC|NEWUTS|NEWNET..) */
+  SBX_STEP_UID_MAP,      /* write setgroups, uid_map and gid_map */
+  SBX_STEP_SETID,        /* become INNER_ID */
+  SBX_STEP_LIFELINE,     /* pipe between monitor and PID 1 */
+  SBX_STEP_ROOT,         /* private propagation, new root tmpfs */
+  SBX_STEP_BINDS,        /* read-only view of the system */
+  SBX_STEP_FILES,        /* synthetic files, masks, tmpfs folders */
+  SBX_STEP_PROC,         /* fresh /proc, masked */
+  SBX_STEP_DEV,          /* minimal /dev, devpts, shm */
+  SBX_STEP_MOUNT_WORKSPACE,
+  SBX_STEP_PIVOT,        /* pivot_root, detach the old root */
+  SBX_STEP_LOOPBACK,     /* bring lo up */
+  SBX_STEP_HOSTNAME,
+  SBX_STEP_CAPABILITIES, /* drop bounding, ambient, securebits, all sets */
+  SBX_STEP_RLIMITS,
+  SBX_STEP_NO_NEW_PRIVS,
+  SBX_STEP_LANDLOCK,     /* only an error of an existing Landlock fails */
+  SBX_STEP_SECCOMP,
+  SBX_STEP_READY,        /* open the directory fds, answer */
+  SBX_STEP_COUNT
+};
+
+/* ---- control messages ---- */
+
+enum {
+  SBX_MSG_INLINE_MAX = 60 * 1024, /* larger spawn payloads travel in a memfd */
+  SBX_MSG_FDS_MAX = 5
+};
+
+struct sbx_msg {
+  uint32_t type;
+  uint32_t id; /* command id chosen by the host, unique for the session */
+  uint32_t a;
+  uint32_t b;
+};
+
+enum sbx_msg_type {
+  /* host -> PID 1 */
+  SBX_MSG_SPAWN = 1, /* a: enum sbx_spawn_flag; fds in the order stdin (if
+                        STDIN_FD), stdout, stderr, payload memfd (if MEMFD).
+                        payload: uint32_t argc, envc; then cwd\0, argv strings,
+                        env strings, each with its NUL. argv[0] without a slash
+                        is looked up in the PATH of that env. */
+  SBX_MSG_SIGNAL,    /* a: signal; b: enum sbx_scope */
+  SBX_MSG_END,       /* a: grace in ms, b: scope TREE or ALL. TERM now, KILL to
+                        what is left after the grace; 0: KILL at once. For ALL
+                        the answer SBX_MSG_EMPTY comes when no process but
+                        PID 1 is left. Freezes and rescans so that nothing that
+                        forks meanwhile gets away. */
+  SBX_MSG_DRAIN,     /* fds: read ends to read and drop until EOF */
+
+  /* PID 1 -> host */
+  SBX_MSG_READY = 64, /* a: Landlock ABI in force (0: none); b: enum
+                         sbx_ready_flag; fds: workspace folder, root folder */
+  SBX_MSG_FAIL,       /* a: enum sbx_step, b: errno; nothing follows. payload:
+                         the path or call at fault, NUL-terminated */
+  SBX_MSG_SPAWNED,    /* a: pid inside */
+  SBX_MSG_REFUSED,    /* a: enum sbx_spawn_stage, b: errno; no EXIT follows */
+  SBX_MSG_EXIT,       /* a: wait status; payload: struct sbx_usage */
+  SBX_MSG_EMPTY
+};
+
+enum sbx_spawn_flag {
+  SBX_SPAWN_STDIN_FD = 1, /* else stdin is /dev/null */
+  SBX_SPAWN_MEMFD = 2
+};
+
+enum sbx_spawn_stage { SBX_STAGE_REQUEST = 1, SBX_STAGE_CWD, SBX_STAGE_FORK, SBX_STAGE_EXEC };
+
+enum sbx_scope {
+  SBX_SCOPE_PROCESS = 0, /* the command's own process */
+  SBX_SCOPE_TREE,        /* its session id, its descendants, the holders of its
+                            stdout or stderr */
+  SBX_SCOPE_ALL          /* every process but PID 1 */
+};
+
+enum sbx_ready_flag {
+  SBX_READY_IDMAPPED = 1,
+  SBX_READY_OWN_PROC = 2,
+  SBX_READY_NOTIFIER = 4 /* chmod with set-id bits is supervised */
+};
+
+struct sbx_usage {
+  uint64_t user_us;
+  uint64_t system_us;
+  uint64_t max_rss_bytes;
+};
+
+#endif

@@ -1,0 +1,95 @@
+/* What the binding sees of a provider: one table, and one sandbox object.
+ *
+ * Checked on paper against the services: each verb is one request or one
+ * command of the remote kit on E2B (envd Connect streams), Daytona (toolbox
+ * REST and log sockets), Vercel (NDJSON), Upstash (SSE) and Mastra platform
+ * (lease and WebSocket); Local answers with descriptors. What a service lacks
+ * it answers with SBX_E_UNSUPPORTED and says so in its capabilities. Verbs may
+ * be NULL only where the capability is "unsupported".
+ */
+#ifndef SBX_PROVIDER_H
+#define SBX_PROVIDER_H
+
+#include <uv.h>
+
+#include "../native/error.h"
+#include "../native/files.h"
+#include "../native/options.h"
+#include "../native/path.h"
+#include "../native/process.h"
+
+struct sbx_sandbox;
+
+enum sbx_outcome { SBX_CREATED = 1, SBX_CONNECTED };
+
+/* `error` NULL on success. Exactly once, on the loop. */
+typedef void (*sbx_done_cb)(void* arg, const struct sbx_error* error);
+typedef void (*sbx_found_cb)(void* arg, const struct sbx_error* error,
+                             bool found);
+
+/* One line of the capability map. Static text. */
+struct sbx_capability {
+  const char* name;   /* "files", "processes", "stdin", ... */
+  const char* mode;   /* "native", "emulated" or "unsupported" */
+  const char* reason; /* why not native, or NULL */
+};
+
+/* A key and a value for getInfo().metadata; valid until the next call. */
+typedef void (*sbx_fact_cb)(void* arg, const char* key, const char* value);
+
+struct sbx_provider {
+  const char* name;
+
+  /* Checks the options and allocates; starts nothing and does no I/O beyond
+   * looking at given paths. SBX_E_INVALID_INPUT names option and remedy. */
+  int (*open)(uv_loop_t* loop, const struct sbx_options* options,
+              struct sbx_sandbox** out, struct sbx_error* error);
+
+  /* Life. find says whether there is something to connect to. All but close
+   * may be called again after they failed. */
+  void (*find)(struct sbx_sandbox* s, sbx_found_cb cb, void* arg);
+  void (*create)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+  void (*connect)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+  void (*stop)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+  void (*resume)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+  void (*destroy)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+  void (*touch)(struct sbx_sandbox* s); /* use extends the time limit */
+
+  /* Frees the object; ends what runs, without keeping the loop busy for it
+   * longer than needed. From any state. */
+  void (*close)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+
+  /* Files. scope 0: the workspace; 1: the sandbox's own root. Paths as
+   * sbx_path_relative makes them. */
+  int (*file_try)(struct sbx_sandbox* s, int scope,
+                  const struct sbx_file_request* request,
+                  struct sbx_file_result* result, struct sbx_error* error);
+  int (*file)(struct sbx_sandbox* s, int scope,
+              const struct sbx_file_request* request, sbx_file_cb cb,
+              void* arg);
+
+  /* Commands; the process functions of native/process.h work on the result. */
+  int (*spawn)(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
+               const struct sbx_process_events* events,
+               struct sbx_process** out, struct sbx_error* error);
+
+  /* Facts of the session, without I/O. */
+  void (*facts)(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg);
+  const struct sbx_capability* (*capabilities)(struct sbx_sandbox* s,
+                                               size_t* count);
+};
+
+/* First member of every provider's own struct. */
+struct sbx_sandbox {
+  const struct sbx_provider* provider;
+  uv_loop_t* loop;
+  struct sbx_place place; /* owned by the provider; may change with start */
+  uint32_t epoch;         /* raised by every create, connect and resume */
+};
+
+/* NULL if there is no provider of that name. */
+const struct sbx_provider* sbx_provider_find(const char* name);
+
+extern const struct sbx_provider sbx_provider_local;
+
+#endif
