@@ -47,7 +47,7 @@ enum { SBX_MESSAGE_MAX = 1024 };
 struct sbx_error {
   int code;               /* enum sbx_code */
   int sys;                /* errno behind it, 0 if none */
-  int step;               /* enum sbx_step of a failed set-up, 0 if none */
+  int step;               /* enum sbx_setup of a failed set-up, 0 if none */
   bool retryable;         /* the same call may succeed later, unchanged */
   int64_t number;         /* SBX_E_STALE: actual mtime in ms */
   const char* operation;  /* static text, e.g. "files.write" */

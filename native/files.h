@@ -40,7 +40,12 @@ enum sbx_file_verb {
   SBX_FILE_EXISTS,   /* -> exists; never an error but for SBX_E_ABORTED */
   SBX_FILE_STAT,     /* -> stat */
   SBX_FILE_REALPATH, /* -> data: the relative path without links */
-  SBX_FILE_WALK      /* max_depth (root entries are 1), HIDDEN -> entries */
+  SBX_FILE_WALK,     /* max_depth (root entries are 1), HIDDEN -> entries */
+  SBX_FILE_GATHER    /* contents for a search: plain files below path (or path
+                        itself) in walk order, those after `to` only, HIDDEN,
+                        extensions; files without the bytes `data` are left
+                        out. Stops after max_bytes -> packed as entries with
+                        the content (size bytes) behind the name. */
 };
 
 enum sbx_file_flag {
@@ -81,6 +86,8 @@ struct sbx_file_request {
   int64_t expected_mtime_ms; /* INT64_MIN: none */
   uint32_t mode;             /* 0: 0666 or the old file's, less the umask 022 */
   uint32_t max_depth;
+  uint64_t max_bytes; /* GATHER: about where to stop; READ: refuse above, 0: no
+                         limit */
   const char* const* extensions; /* ".ts"; plain files only are filtered */
   size_t extensions_len;
 };
@@ -90,6 +97,7 @@ struct sbx_file_result {
   size_t len;
   uint32_t count; /* entries in data */
   bool exists;
+  bool more; /* GATHER: stopped early, go on after the last name */
   struct sbx_file_stat stat; /* STAT; also after READ and WRITE: the state that
                                 the call left or saw */
 };

@@ -59,30 +59,30 @@ enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 
 
 /* Set-up steps, in order. A failure names one of them; keep the engine's table
  * of names and remedies (native/setup.c) in step. */
-enum sbx_step {
-  SBX_STEP_CONFIG = 1,   /* read and check the configuration */
-  SBX_STEP_WORKSPACE,    /* open the workspace */
-  SBX_STEP_IDMAP,        /* detached, id-mapped clone of the workspace */
-  SBX_STEP_NAMESPACES,   /* clone(NEWUSER|NEWNS|NEWPID|NEWIPC|NEWUTS|NEWNET..) */
-  SBX_STEP_UID_MAP,      /* write setgroups, uid_map and gid_map */
-  SBX_STEP_SETID,        /* become INNER_ID */
-  SBX_STEP_LIFELINE,     /* pipe between monitor and PID 1 */
-  SBX_STEP_ROOT,         /* private propagation, new root tmpfs */
-  SBX_STEP_BINDS,        /* read-only view of the system */
-  SBX_STEP_FILES,        /* synthetic files, masks, tmpfs folders */
-  SBX_STEP_PROC,         /* fresh /proc, masked */
-  SBX_STEP_DEV,          /* minimal /dev, devpts, shm */
-  SBX_STEP_MOUNT_WORKSPACE,
-  SBX_STEP_PIVOT,        /* pivot_root, detach the old root */
-  SBX_STEP_LOOPBACK,     /* bring lo up */
-  SBX_STEP_HOSTNAME,
-  SBX_STEP_CAPABILITIES, /* drop bounding, ambient, securebits, all sets */
-  SBX_STEP_RLIMITS,
-  SBX_STEP_NO_NEW_PRIVS,
-  SBX_STEP_LANDLOCK,     /* only an error of an existing Landlock fails */
-  SBX_STEP_SECCOMP,
-  SBX_STEP_READY,        /* open the directory fds, answer */
-  SBX_STEP_COUNT
+enum sbx_setup {
+  SBX_SETUP_CONFIG = 1,   /* read and check the configuration */
+  SBX_SETUP_WORKSPACE,    /* open the workspace */
+  SBX_SETUP_IDMAP,        /* detached, id-mapped clone of the workspace */
+  SBX_SETUP_NAMESPACES,   /* clone(NEWUSER|NEWNS|NEWPID|NEWIPC|NEWUTS|NEWNET..) */
+  SBX_SETUP_UID_MAP,      /* write setgroups, uid_map and gid_map */
+  SBX_SETUP_SETID,        /* become INNER_ID */
+  SBX_SETUP_LIFELINE,     /* pipe between monitor and PID 1 */
+  SBX_SETUP_ROOT,         /* private propagation, new root tmpfs */
+  SBX_SETUP_BINDS,        /* read-only view of the system */
+  SBX_SETUP_FILES,        /* synthetic files, masks, tmpfs folders */
+  SBX_SETUP_PROC,         /* fresh /proc, masked */
+  SBX_SETUP_DEV,          /* minimal /dev, devpts, shm */
+  SBX_SETUP_MOUNT_WORKSPACE,
+  SBX_SETUP_PIVOT,        /* pivot_root, detach the old root */
+  SBX_SETUP_LOOPBACK,     /* bring lo up */
+  SBX_SETUP_HOSTNAME,
+  SBX_SETUP_CAPABILITIES, /* drop bounding, ambient, securebits, all sets */
+  SBX_SETUP_RLIMITS,
+  SBX_SETUP_NO_NEW_PRIVS,
+  SBX_SETUP_LANDLOCK,     /* only an error of an existing Landlock fails */
+  SBX_SETUP_SECCOMP,
+  SBX_SETUP_READY,        /* open the directory fds, answer */
+  SBX_SETUP_COUNT
 };
 
 /* ---- control messages ---- */
@@ -117,7 +117,7 @@ enum sbx_msg_type {
   /* PID 1 -> host */
   SBX_MSG_READY = 64, /* a: Landlock ABI in force (0: none); b: enum
                          sbx_ready_flag; fds: workspace folder, root folder */
-  SBX_MSG_FAIL,       /* a: enum sbx_step, b: errno; nothing follows. payload:
+  SBX_MSG_FAIL,       /* a: enum sbx_setup, b: errno; nothing follows. payload:
                          the path or call at fault, NUL-terminated */
   SBX_MSG_SPAWNED,    /* a: pid inside */
   SBX_MSG_REFUSED,    /* a: enum sbx_spawn_stage, b: errno; no EXIT follows */

@@ -1,0 +1,121 @@
+/** The addon as the shim sees it (internal). Made by native/binding. */
+
+export interface NativeError extends Error {
+  /** "invalid_input" ... of the twelve, or a file code: "ENOENT" (file),
+   * "ENOENT_DIR", "EEXIST", "EISDIR", "ENOTDIR", "ENOTEMPTY", "EACCES",
+   * "ESTALE", "EIO", "ESPECIAL". */
+  code: string;
+  operation: string;
+  retryable: boolean;
+  /** Kernel error name behind it, "EROFS". */
+  errno?: string;
+  /** Name of the failed set-up step. */
+  step?: string;
+  /** ESTALE: the file's time, ms. */
+  number?: number;
+}
+
+export type OptionValue = string | number | boolean | string[] | { [name: string]: OptionValue | undefined } | undefined;
+
+export interface FileStat { type: 1 | 2 | 3 | 4; size: number; mode: number; modifiedMs: number; createdMs: number }
+
+export interface FileOptions {
+  /** A second path (copy, move; gather: go on after it). */
+  to?: string;
+  data?: string | Uint8Array;
+  /** enum sbx_file_flag, or-ed. */
+  flags?: number;
+  /** ms */
+  expectedMtime?: number;
+  mode?: number;
+  maxDepth?: number;
+  maxBytes?: number;
+  extensions?: string[];
+  /** READ: a string decoded from UTF-8 instead of a Buffer. */
+  text?: boolean;
+}
+
+export interface Listing { entries: Buffer; count: number; more: boolean }
+
+export interface SpawnSpec {
+  argv: string[];
+  cwd: string;
+  /** "NAME=value", the whole environment. */
+  env: string[];
+  stdin?: boolean;
+  /** ms; 0 or absent: none */
+  timeout?: number;
+  /** ms from TERM to KILL, default 2000 */
+  grace?: number;
+  /** bytes kept per stream, default 1 MiB; Infinity: 256 MiB */
+  retain?: number;
+  /** enum sbx_listen per stream from the first byte on: 1 bytes, 2 text */
+  listenStdout?: number;
+  listenStderr?: number;
+  /** the exit result carries stdout and stderr as text */
+  collect?: boolean;
+}
+
+export interface ExitResult {
+  exitCode: number;
+  signal: number;
+  killed: boolean;
+  timedOut: boolean;
+  durationMs: number;
+  userUs: number; systemUs: number; maxRssBytes: number;
+  /** Never started: missing cwd, session gone. exitCode is then -1. */
+  error?: NativeError;
+  /** With collect. */
+  stdout?: string; stderr?: string;
+  stdoutDropped: number; stderrDropped: number;
+}
+
+export interface NativeEvents {
+  onSpawn?(pid: number): void;
+  onBytes?(stream: 0 | 1, bytes: Buffer): void;
+  onText?(stream: 0 | 1, text: string): void;
+  onExit(result: ExitResult): void;
+}
+
+export interface NativeProcess {
+  listen(stream: 0 | 1, mask: number): void;
+  pause(stream: 0 | 1, paused: boolean): void;
+  /** Resolves when the bytes left; rejects when they cannot. */
+  write(data: string | Uint8Array): Promise<void>;
+  closeStdin(): void;
+  /** Ends the tree; false when it has already settled. */
+  end(graceMs: number): boolean;
+  signal(signo: number): void;
+  output(stream: 0 | 1): string;
+  dropped(stream: 0 | 1): number;
+  /** Gives the memory back; output() is '' afterwards. */
+  release(): void;
+}
+
+export interface NativeSandbox {
+  find(): Promise<boolean>;
+  create(): Promise<void>;
+  connect(): Promise<void>;
+  stop(): Promise<void>;
+  resume(): Promise<void>;
+  destroy(): Promise<void>;
+  /** destroy, and free. */
+  close(): Promise<void>;
+  touch(): void;
+  readonly epoch: number;
+  place(): { inside: string; host: string | null };
+  facts(): Record<string, string>;
+  capabilities(): { name: string; mode: 'native' | 'emulated' | 'unsupported'; reason?: string }[];
+  /** scope 0: the workspace, path in any of its spellings; 1: the sandbox's own
+   * root, absolute path. READ: Buffer | string; STAT, WRITE: FileStat; EXISTS:
+   * boolean; REALPATH: string; READDIR, WALK, GATHER: Listing. */
+  file(scope: 0 | 1, verb: number, path: string, options?: FileOptions): Promise<any>;
+  /** Throws a NativeError for a bad argument; everything later comes as exit. */
+  spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
+}
+
+export interface Native {
+  /** Throws a NativeError that names option and remedy. */
+  open(provider: string, options: { [name: string]: OptionValue }): NativeSandbox;
+  mime(path: string): string | undefined;
+}
