@@ -1,0 +1,49 @@
+// Builds the addon against the headers of the Node that runs this script.
+//   node .ci/build.js [--release] [--sanitize=LIST]
+// --release also puts a stripped copy into prebuilds/.
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const release = process.argv.includes('--release');
+const sanitize = process.argv.find((arg) => arg.startsWith('--sanitize='));
+const env = { ...process.env };
+
+// node-gyp lets a user's own `nodedir` setting win over its --nodedir flag;
+// this variable wins over both. Node's own tarballs carry their headers.
+const prefix = path.dirname(path.dirname(process.execPath));
+if (existsSync(path.join(prefix, 'include/node/node_api.h'))) {
+  env.npm_package_config_node_gyp_nodedir = prefix;
+}
+
+const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
+
+function nodeGyp(...args) {
+  const run = spawnSync(process.execPath, [gyp, ...args], {
+    cwd: root,
+    env,
+    encoding: 'utf8',
+    maxBuffer: 64 << 20,
+  });
+  if (run.status === 0) return run.stdout + run.stderr;
+  process.stderr.write(run.stdout + run.stderr);
+  console.error(`build: node-gyp ${args[0]} failed`);
+  process.exit(1);
+}
+
+nodeGyp('configure', '--silent', ...(sanitize ? ['--', `-D${sanitize.slice(2)}`] : []));
+const output = nodeGyp('build', '--jobs', '2', '--loglevel=warn');
+const warnings = output.split('\n').filter((line) => /\bwarning:/.test(line));
+if (warnings.length) console.error(warnings.join('\n'));
+
+const addon = path.join(root, 'build/Release/addon.node');
+if (release) {
+  const folder = path.join(root, `prebuilds/linux-${process.arch}-glibc`);
+  mkdirSync(folder, { recursive: true });
+  const target = path.join(folder, 'addon.node');
+  copyFileSync(addon, target);
+  spawnSync('strip', ['--strip-unneeded', target]);
+}

@@ -1,0 +1,62 @@
+# The engine without Node: a library under the sanitizers, one program per
+# C test, one per fuzz target.
+#   make -f .ci/native.mk check     build and run the C tests
+#   make -f .ci/native.mk fuzz      build the fuzzers (clang)
+#   make -f .ci/native.mk analyze   gcc's static analyzer
+OUT ?= build/native
+CC ?= gcc
+FUZZ_CC ?= clang
+WARN := -Wall -Wextra -Wshadow
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+CFLAGS := -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -g -O1 \
+  -fno-omit-frame-pointer $(WARN)
+
+SOURCES := $(sort $(wildcard native/*.c providers/*.c))
+OBJECTS := $(SOURCES:%.c=$(OUT)/%.o)
+TESTS := $(sort $(wildcard test/native/*_test.c))
+PROGRAMS := $(TESTS:test/native/%.c=$(OUT)/%)
+FUZZERS := $(sort $(wildcard test/fuzz/*.c))
+LAUNCHER := $(OUT)/sbx-launcher
+LAUNCHER_SOURCES := $(wildcard native/launcher/*.[ch]) native/remove.c
+
+all: $(PROGRAMS)
+
+$(LAUNCHER): $(LAUNCHER_SOURCES) .ci/build-launcher
+	sh .ci/build-launcher $@
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(SAN) -MMD -c $< -o $@
+
+$(OUT)/launcher_blob.o: native/launcher_blob.S $(LAUNCHER)
+	$(CC) -c -DSBX_LAUNCHER_FILE='"$(LAUNCHER)"' $< -o $@
+
+$(OUT)/libsbx.a: $(OBJECTS) $(OUT)/launcher_blob.o
+	@rm -f $@
+	ar rcs $@ $^
+
+$(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
+	$(CC) $(CFLAGS) $(SAN) -MMD -I. $< $(OUT)/libsbx.a -luv -lcmocka -lpthread -o $@
+
+check: $(PROGRAMS)
+	@failed=0; for t in $(PROGRAMS); do \
+	  SBX_LAUNCHER=$(LAUNCHER) $$t >$$t.log 2>&1 \
+	    || { failed=1; cat $$t.log; echo "FAILED $$t"; }; \
+	  grep -E '^\[  (PASSED|FAILED)' $$t.log | sed "s|^|$$(basename $$t): |"; \
+	done; exit $$failed
+
+fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
+
+$(OUT)/fuzz/%: test/fuzz/%.c $(SOURCES)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. \
+	  -fsanitize=fuzzer,address,undefined $< \
+	  $$(sed -n 's|^// sources: ||p' $<) -luv -o $@
+
+analyze:
+	@for f in $(SOURCES) $(wildcard native/launcher/*.c); do \
+	  $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Werror $(WARN) \
+	    -c $$f -o /dev/null || exit 1; done
+
+.PHONY: all check fuzz analyze
+-include $(OBJECTS:.o=.d)

@@ -1,0 +1,38 @@
+// Finds and loads the addon: a local build first, then the one in the package.
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+let loaded;
+
+function isMissing(error) {
+  return error.code === 'MODULE_NOT_FOUND';
+}
+
+const candidates = [
+  '../build/Release/addon.node',
+  `../prebuilds/linux-${process.arch}-glibc/addon.node`,
+];
+
+function load() {
+  if (process.platform !== 'linux') {
+    throw new Error(
+      `sandbox-sdk-native has no build for ${process.platform}: it runs on Linux (on Windows use WSL 2).`,
+    );
+  }
+  for (const candidate of candidates) {
+    try {
+      return require(candidate);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+  throw new Error(
+    `sandbox-sdk-native has no build for linux-${process.arch} with this C library: ` +
+      'run `npm run build` in its folder, or use a glibc x64 image.',
+  );
+}
+
+/** The addon, loaded on first use. */
+export function native() {
+  return (loaded ??= load());
+}

@@ -1,0 +1,130 @@
+// The module: instance data, teardown and the two module functions.
+#include "addon.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "options.h"
+#include "process.h"
+#include "sandbox.h"
+
+extern "C" {
+#include "../setup.h"
+#include "../utf8.h"
+}
+
+namespace sbx {
+
+void Addon::Hold() {
+  if (pending++ == 0 && alive) uv_ref(reinterpret_cast<uv_handle_t*>(alive));
+}
+
+void Addon::Release() {
+  if (--pending == 0 && alive) uv_unref(reinterpret_cast<uv_handle_t*>(alive));
+}
+
+static void on_alive_closed(uv_handle_t* handle) {
+  auto* addon = static_cast<Addon*>(handle->data);
+  delete reinterpret_cast<uv_async_t*>(handle);
+  napi_remove_async_cleanup_hook(addon->hook);
+}
+
+void Addon::Finish() {
+  if (!closing || sandboxes || !alive) return;
+  uv_async_t* handle = alive;
+  alive = nullptr;
+  uv_close(reinterpret_cast<uv_handle_t*>(handle), on_alive_closed);
+}
+
+// Only asynchronous hooks work here: handles must be closed on the loop before
+// the addon may be unloaded.
+static void on_cleanup(napi_async_cleanup_hook_handle, void* arg) {
+  auto* addon = static_cast<Addon*>(arg);
+  addon->closing = true;
+  CloseAll(addon);
+  addon->Finish();
+}
+
+Addon* GetAddon(Napi::Env env) { return env.GetInstanceData<Addon>(); }
+
+Napi::Error MakeError(Napi::Env env, const sbx_error& error) {
+  Napi::Error made = Napi::Error::New(env, error.message);
+  Napi::Object object = made.Value();
+  object.Set("code", sbx_code_name(error.code));
+  object.Set("operation", error.operation ? error.operation : "");
+  object.Set("retryable", error.retryable);
+  if (error.sys) object.Set("errno", uv_err_name(UV__ERR(error.sys)));
+  if (error.step) object.Set("step", sbx_setup_name(error.step));
+  if (error.code == SBX_E_STALE) {
+    object.Set("number", static_cast<double>(error.number));
+  }
+  return made;
+}
+
+void Throw(Napi::Env env, const sbx_error& error) {
+  MakeError(env, error).ThrowAsJavaScriptException();
+}
+
+Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len) {
+  napi_value value = nullptr;
+  napi_status status =
+      sbx_utf8_is_ascii(bytes, len)
+          ? napi_create_string_latin1(env, bytes, len, &value)
+          : napi_create_string_utf8(env, bytes, len, &value);
+  if (status != napi_ok) return Napi::String::New(env, "");
+  return Napi::Value(env, value);
+}
+
+static Napi::Value Open(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  sbx_error error = {};
+  std::string name = info[0].ToString();
+  const sbx_provider* provider = sbx_provider_find(name.c_str());
+  if (!provider) {
+    sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "open",
+                  "there is no provider named \"%s\"", name.c_str());
+    Throw(env, error);
+    return env.Undefined();
+  }
+  sbx_options* options = ReadOptions(info[1]);
+  if (!options) return env.Undefined();
+  sbx_sandbox* sandbox = nullptr;
+  int rc = provider->open(GetAddon(env)->loop, options, &sandbox, &error);
+  sbx_options_free(options);
+  if (rc) {
+    Throw(env, error);
+    return env.Undefined();
+  }
+  return Sandbox::Make(env, sandbox);
+}
+
+static Napi::Value Mime(const Napi::CallbackInfo& info) {
+  std::string path = info[0].ToString();
+  const char* type = sbx_path_mime(path.c_str());
+  if (!type) return info.Env().Undefined();
+  return Napi::String::New(info.Env(), type);
+}
+
+static Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  auto* addon = new Addon(env);
+  env.SetInstanceData(addon);
+  napi_get_uv_event_loop(env, &addon->loop);
+  addon->alive = new uv_async_t;
+  addon->alive->data = addon;
+  uv_async_init(addon->loop, addon->alive, nullptr);
+  uv_unref(reinterpret_cast<uv_handle_t*>(addon->alive));
+  napi_add_async_cleanup_hook(env, on_cleanup, addon, &addon->hook);
+  addon->sandbox_class = Napi::Persistent(Sandbox::Define(env));
+  addon->process_class = Napi::Persistent(Process::Define(env));
+  exports.Set("open", Napi::Function::New(env, Open, "open"));
+  exports.Set("mime", Napi::Function::New(env, Mime, "mime"));
+  return exports;
+}
+
+}  // namespace sbx
+
+static Napi::Object InitModule(Napi::Env env, Napi::Object exports) {
+  return sbx::Init(env, exports);
+}
+
+NODE_API_MODULE(NODE_GYP_MODULE_NAME, InitModule)

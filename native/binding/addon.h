@@ -1,0 +1,80 @@
+// What the classes of the binding share: the state of one Node environment
+// and the settling of one promise.
+#ifndef SBX_BINDING_ADDON_H
+#define SBX_BINDING_ADDON_H
+
+#include <napi.h>
+#include <uv.h>
+
+#include <string>
+
+extern "C" {
+#include "../../providers/provider.h"
+}
+
+namespace sbx {
+
+struct SandboxState;
+
+// Instance data of one environment (the main thread or a worker). The cleanup
+// hook closes every sandbox before the environment goes away.
+struct Addon {
+  explicit Addon(napi_env env) : env(env) {}
+
+  Napi::Env env;
+  uv_loop_t* loop = nullptr;
+  Napi::FunctionReference sandbox_class;
+  Napi::FunctionReference process_class;
+  napi_async_cleanup_hook_handle hook = nullptr;
+  uv_async_t* alive = nullptr;  // referenced while anything is pending
+  size_t pending = 0;
+  SandboxState* sandboxes = nullptr;  // every one that is not freed yet
+  bool closing = false;               // no JavaScript may run any more
+
+  void Hold();     // keeps Node's loop alive
+  void Release();  // the opposite, once per Hold
+  void Finish();   // part of teardown: called when a sandbox is freed
+};
+
+Addon* GetAddon(Napi::Env env);
+
+Napi::Error MakeError(Napi::Env env, const sbx_error& error);
+void Throw(Napi::Env env, const sbx_error& error);
+
+// Text of any bytes; broken UTF-8 becomes U+FFFD.
+Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len);
+
+// A promise, the async context it was made in, and the loop kept alive for it.
+class Operation {
+ public:
+  Operation(Addon* addon, const char* name)
+      : addon(addon),
+        deferred(Napi::Promise::Deferred::New(addon->env)),
+        context_(addon->env, name) {
+    addon->Hold();
+  }
+  ~Operation() { addon->Release(); }
+
+  // `make` builds the value; it runs only where JavaScript may still run.
+  template <typename Make>
+  void Settle(const sbx_error* error, Make make) {
+    if (addon->closing) return;
+    Napi::HandleScope scope(addon->env);
+    Napi::CallbackScope callback(addon->env, context_);
+    if (error) {
+      deferred.Reject(MakeError(addon->env, *error).Value());
+    } else {
+      deferred.Resolve(make(addon->env));
+    }
+  }
+
+  Addon* const addon;
+  Napi::Promise::Deferred deferred;
+
+ private:
+  Napi::AsyncContext context_;
+};
+
+}  // namespace sbx
+
+#endif

@@ -1,0 +1,62 @@
+#include "options.h"
+
+namespace sbx {
+
+static int AddList(sbx_options* options, const std::string& name,
+                   Napi::Array list) {
+  int rc = sbx_options_add_item(options, name.c_str(), nullptr, 0);
+  for (uint32_t i = 0; !rc && i < list.Length(); i++) {
+    std::string item = list.Get(i).ToString();
+    rc = sbx_options_add_item(options, name.c_str(), item.data(), item.size());
+  }
+  return rc;
+}
+
+static int AddObject(sbx_options* options, const std::string& prefix,
+                     Napi::Object object);
+
+static int AddValue(sbx_options* options, const std::string& name,
+                    Napi::Value value) {
+  if (value.IsUndefined() || value.IsNull() || value.IsFunction()) return 0;
+  if (value.IsBoolean()) {
+    return sbx_options_add_bool(options, name.c_str(), value.As<Napi::Boolean>());
+  }
+  if (value.IsNumber()) {
+    return sbx_options_add_number(options, name.c_str(),
+                                  value.As<Napi::Number>().DoubleValue());
+  }
+  if (value.IsArray()) return AddList(options, name, value.As<Napi::Array>());
+  if (value.IsObject()) {
+    return AddObject(options, name + ".", value.As<Napi::Object>());
+  }
+  std::string text = value.ToString();
+  return sbx_options_add_string(options, name.c_str(), text.data(), text.size());
+}
+
+static int AddObject(sbx_options* options, const std::string& prefix,
+                     Napi::Object object) {
+  Napi::Array names = object.GetPropertyNames();
+  int rc = 0;
+  for (uint32_t i = 0; !rc && i < names.Length(); i++) {
+    std::string name = names.Get(i).ToString();
+    rc = AddValue(options, prefix + name, object.Get(name));
+  }
+  return rc;
+}
+
+sbx_options* ReadOptions(Napi::Value value) {
+  sbx_options* options = nullptr;
+  int rc = sbx_options_new(&options);
+  if (!rc && value.IsObject()) {
+    rc = AddObject(options, "", value.As<Napi::Object>());
+  }
+  if (!rc) return options;
+  sbx_options_free(options);
+  sbx_error error = {};
+  sbx_error_set(&error, rc == UV_ENOMEM ? SBX_E_INTERNAL : SBX_E_INVALID_INPUT,
+                0, "open", "the options could not be read: %s", uv_strerror(rc));
+  Throw(value.Env(), error);
+  return nullptr;
+}
+
+}  // namespace sbx

@@ -1,0 +1,299 @@
+#include "process.h"
+
+#include <cmath>
+#include <vector>
+
+namespace sbx {
+
+namespace {
+
+constexpr size_t kDefaultRetain = 1 << 20;
+constexpr uint64_t kDefaultGrace = 2000;
+
+// A list of strings and the pointers that the engine wants.
+struct Strings {
+  std::vector<std::string> items;
+  std::vector<const char*> pointers;
+
+  explicit Strings(Napi::Value value) {
+    if (!value.IsArray()) return;
+    auto list = value.As<Napi::Array>();
+    items.reserve(list.Length());
+    for (uint32_t i = 0; i < list.Length(); i++) {
+      items.push_back(list.Get(i).ToString());
+    }
+    for (const std::string& item : items) pointers.push_back(item.c_str());
+  }
+};
+
+uint64_t Milliseconds(Napi::Value value, uint64_t fallback) {
+  if (!value.IsNumber()) return fallback;
+  double ms = value.As<Napi::Number>().DoubleValue();
+  if (!(ms > 0)) return 0;
+  return ms > 9e15 ? 0 : static_cast<uint64_t>(std::ceil(ms));
+}
+
+size_t Retain(Napi::Value value) {
+  if (!value.IsNumber()) return kDefaultRetain;
+  double bytes = value.As<Napi::Number>().DoubleValue();
+  if (!(bytes > 0)) return 0;
+  if (bytes > static_cast<double>(SBX_RETAIN_MAX)) return SBX_RETAIN_MAX;
+  return static_cast<size_t>(bytes);
+}
+
+unsigned Mask(Napi::Value value) {
+  return value.IsNumber() ? value.As<Napi::Number>().Uint32Value() : 0;
+}
+
+int Stream(Napi::Value value) {
+  return value.ToNumber().Int32Value() ? SBX_STDERR : SBX_STDOUT;
+}
+
+struct WriteCall {
+  explicit WriteCall(Addon* addon) : operation(addon, "write") {}
+  Operation operation;
+};
+
+void FailWrite(Operation* operation, int status) {
+  sbx_error error = {};
+  sbx_error_set(&error, SBX_E_CONFLICT, status < 0 ? -status : 0,
+                "process.write",
+                "the process reads no more input: its end of the pipe is closed");
+  operation->Settle(&error, [](Napi::Env env) { return env.Undefined(); });
+}
+
+void on_written(void* arg, int status) {
+  auto* call = static_cast<WriteCall*>(arg);
+  if (status) {
+    FailWrite(&call->operation, status);
+  } else {
+    call->operation.Settle(nullptr,
+                           [](Napi::Env env) { return env.Undefined(); });
+  }
+  delete call;
+}
+
+}  // namespace
+
+Napi::Function Process::Define(Napi::Env env) {
+  return DefineClass(env, "NativeProcess",
+                     {
+                         InstanceMethod<&Process::Listen>("listen"),
+                         InstanceMethod<&Process::Pause>("pause"),
+                         InstanceMethod<&Process::Write>("write"),
+                         InstanceMethod<&Process::CloseStdin>("closeStdin"),
+                         InstanceMethod<&Process::End>("end"),
+                         InstanceMethod<&Process::Signal>("signal"),
+                         InstanceMethod<&Process::Output>("output"),
+                         InstanceMethod<&Process::Dropped>("dropped"),
+                         InstanceMethod<&Process::Release>("release"),
+                     });
+}
+
+Process::Process(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<Process>(info), addon_(GetAddon(info.Env())) {}
+
+Process::~Process() { CloseNative(); }
+
+void Process::CloseNative() {
+  if (!process_) return;
+  sbx_process* process = process_;
+  process_ = nullptr;
+  sbx_process_close(process);
+  if (!running_) return;
+  running_ = false;
+  addon_->Release();
+}
+
+static void Adopt(Napi::FunctionReference* reference, Napi::Value value) {
+  if (value.IsFunction()) {
+    *reference = Napi::Persistent(value.As<Napi::Function>());
+  }
+}
+
+void Process::ReadEvents(Napi::Object events) {
+  Adopt(&spawned_, events.Get("onSpawn"));
+  Adopt(&bytes_, events.Get("onBytes"));
+  Adopt(&text_, events.Get("onText"));
+  Adopt(&exited_, events.Get("onExit"));
+}
+
+Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
+                           sbx_sandbox* sandbox) {
+  Napi::Env env = info.Env();
+  Napi::Object spec = info[0].ToObject();
+  Strings argv(spec.Get("argv"));
+  Strings variables(spec.Get("env"));
+  std::string cwd = spec.Get("cwd").ToString();
+  sbx_process_spec native = {};
+  native.argv = argv.pointers.data();
+  native.argc = argv.pointers.size();
+  native.env = variables.pointers.data();
+  native.envc = variables.pointers.size();
+  native.cwd = cwd.c_str();
+  native.stdin_pipe = spec.Get("stdin").ToBoolean();
+  native.timeout_ms = Milliseconds(spec.Get("timeout"), 0);
+  native.grace_ms = Milliseconds(spec.Get("grace"), kDefaultGrace);
+  native.retain = Retain(spec.Get("retain"));
+
+  Napi::Object object = GetAddon(env)->process_class.New({});
+  Process* self = Unwrap(object);
+  self->ReadEvents(info[1].ToObject());
+  self->collect_ = spec.Get("collect").ToBoolean();
+  self->context_ = std::make_unique<Napi::AsyncContext>(env, "process");
+  sbx_process_events events = {self, on_spawn, on_bytes, on_text, on_exit};
+  sbx_error error = {};
+  if (sandbox->provider->spawn(sandbox, &native, &events, &self->process_,
+                               &error)) {
+    self->process_ = nullptr;
+    Throw(env, error);
+    return env.Undefined();
+  }
+  self->running_ = true;
+  self->addon_->Hold();
+  self->Ref();  // until on_exit
+  sbx_process_listen(self->process_, SBX_STDOUT, Mask(spec.Get("listenStdout")));
+  sbx_process_listen(self->process_, SBX_STDERR, Mask(spec.Get("listenStderr")));
+  return object;
+}
+
+// A callback that throws becomes an uncaughtException, as for every emitter of
+// Node; the shim guards its users' callbacks.
+void Process::Emit(Napi::FunctionReference& callback,
+                   const std::initializer_list<napi_value>& arguments) {
+  if (callback.IsEmpty()) return;
+  callback.MakeCallback(Value(), arguments, *context_);
+  Napi::Env env = addon_->env;
+  if (!env.IsExceptionPending()) return;
+  napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+}
+
+void Process::on_spawn(void* data, uint32_t pid) {
+  auto* self = static_cast<Process*>(data);
+  if (self->addon_->closing || self->spawned_.IsEmpty()) return;
+  Napi::Env env = self->addon_->env;
+  Napi::HandleScope scope(env);
+  self->Emit(self->spawned_, {Napi::Number::New(env, pid)});
+}
+
+void Process::on_bytes(void* data, int stream, const char* bytes, size_t len) {
+  auto* self = static_cast<Process*>(data);
+  if (self->addon_->closing || self->bytes_.IsEmpty()) return;
+  Napi::Env env = self->addon_->env;
+  Napi::HandleScope scope(env);
+  self->Emit(self->bytes_, {Napi::Number::New(env, stream),
+                            Napi::Buffer<char>::Copy(env, bytes, len)});
+}
+
+void Process::on_text(void* data, int stream, const char* bytes, size_t len) {
+  auto* self = static_cast<Process*>(data);
+  if (self->addon_->closing || self->text_.IsEmpty()) return;
+  Napi::Env env = self->addon_->env;
+  Napi::HandleScope scope(env);
+  self->Emit(self->text_,
+             {Napi::Number::New(env, stream), MakeText(env, bytes, len)});
+}
+
+Napi::Value Process::MakeResult(Napi::Env env,
+                                const sbx_process_result& result) {
+  static const char* const text[] = {"stdout", "stderr"};
+  static const char* const dropped[] = {"stdoutDropped", "stderrDropped"};
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("exitCode", static_cast<double>(result.exit_code));
+  object.Set("signal", static_cast<double>(result.signal));
+  object.Set("killed", result.killed);
+  object.Set("timedOut", result.timed_out);
+  object.Set("durationMs", result.duration_ms);
+  object.Set("userUs", static_cast<double>(result.user_us));
+  object.Set("systemUs", static_cast<double>(result.system_us));
+  object.Set("maxRssBytes", static_cast<double>(result.max_rss_bytes));
+  if (result.error) object.Set("error", MakeError(env, *result.error).Value());
+  for (int stream = 0; stream < 2; stream++) {
+    sbx_retained kept = {};
+    sbx_process_retained(process_, stream, &kept);
+    object.Set(dropped[stream], static_cast<double>(kept.dropped));
+    if (collect_) object.Set(text[stream], MakeText(env, kept.bytes, kept.len));
+  }
+  return object;
+}
+
+void Process::on_exit(void* data, const sbx_process_result* result) {
+  auto* self = static_cast<Process*>(data);
+  self->running_ = false;
+  self->addon_->Release();
+  if (self->addon_->closing) return;
+  Napi::Env env = self->addon_->env;
+  Napi::HandleScope scope(env);
+  Napi::Value value = self->MakeResult(env, *result);
+  if (self->collect_) self->CloseNative();
+  self->Emit(self->exited_, {value});
+  self->Unref();
+}
+
+void Process::Listen(const Napi::CallbackInfo& info) {
+  if (process_) sbx_process_listen(process_, Stream(info[0]), Mask(info[1]));
+}
+
+void Process::Pause(const Napi::CallbackInfo& info) {
+  if (process_) {
+    sbx_process_pause(process_, Stream(info[0]), info[1].ToBoolean());
+  }
+}
+
+Napi::Value Process::Write(const Napi::CallbackInfo& info) {
+  auto* call = new WriteCall(addon_);
+  Napi::Value promise = call->operation.deferred.Promise();
+  std::string text;
+  const void* bytes = nullptr;
+  size_t len = 0;
+  if (info[0].IsTypedArray()) {
+    auto array = info[0].As<Napi::TypedArray>();
+    bytes = static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
+    len = array.ByteLength();
+  } else {
+    text = info[0].ToString();
+    bytes = text.data();
+    len = text.size();
+  }
+  int rc = process_ ? sbx_process_write(process_, bytes, len, on_written, call)
+                    : UV_EPIPE;
+  if (rc) {
+    FailWrite(&call->operation, rc);
+    delete call;
+  }
+  return promise;
+}
+
+void Process::CloseStdin(const Napi::CallbackInfo&) {
+  if (process_) sbx_process_close_stdin(process_);
+}
+
+Napi::Value Process::End(const Napi::CallbackInfo& info) {
+  bool ended =
+      process_ && running_ &&
+      sbx_process_end(process_, Milliseconds(info[0], 0)) == 0;
+  return Napi::Boolean::New(info.Env(), ended);
+}
+
+void Process::Signal(const Napi::CallbackInfo& info) {
+  if (process_) sbx_process_signal(process_, info[0].ToNumber().Int32Value());
+}
+
+Napi::Value Process::Output(const Napi::CallbackInfo& info) {
+  if (!process_) return Napi::String::New(info.Env(), "");
+  sbx_retained kept = {};
+  sbx_process_retained(process_, Stream(info[0]), &kept);
+  return MakeText(info.Env(), kept.bytes, kept.len);
+}
+
+Napi::Value Process::Dropped(const Napi::CallbackInfo& info) {
+  sbx_retained kept = {};
+  if (process_) sbx_process_retained(process_, Stream(info[0]), &kept);
+  return Napi::Number::New(info.Env(), static_cast<double>(kept.dropped));
+}
+
+void Process::Release(const Napi::CallbackInfo&) {
+  if (!running_) CloseNative();
+}
+
+}  // namespace sbx

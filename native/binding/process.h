@@ -1,0 +1,57 @@
+// NativeProcess: one command, as js/native.d.ts describes it.
+#ifndef SBX_BINDING_PROCESS_H
+#define SBX_BINDING_PROCESS_H
+
+#include <memory>
+
+#include "addon.h"
+
+namespace sbx {
+
+class Process : public Napi::ObjectWrap<Process> {
+ public:
+  static Napi::Function Define(Napi::Env env);
+
+  // sandbox.spawn(spec, events); an exception is pending if it fails.
+  static Napi::Value Spawn(const Napi::CallbackInfo& info,
+                           sbx_sandbox* sandbox);
+
+  explicit Process(const Napi::CallbackInfo& info);
+  ~Process() override;
+
+ private:
+  void Listen(const Napi::CallbackInfo& info);
+  void Pause(const Napi::CallbackInfo& info);
+  Napi::Value Write(const Napi::CallbackInfo& info);
+  void CloseStdin(const Napi::CallbackInfo& info);
+  Napi::Value End(const Napi::CallbackInfo& info);
+  void Signal(const Napi::CallbackInfo& info);
+  Napi::Value Output(const Napi::CallbackInfo& info);
+  Napi::Value Dropped(const Napi::CallbackInfo& info);
+  void Release(const Napi::CallbackInfo& info);
+
+  void ReadEvents(Napi::Object events);
+  Napi::Value MakeResult(Napi::Env env, const sbx_process_result& result);
+  void Emit(Napi::FunctionReference& callback,
+            const std::initializer_list<napi_value>& arguments);
+  void CloseNative();
+
+  static void on_spawn(void* data, uint32_t pid);
+  static void on_bytes(void* data, int stream, const char* bytes, size_t len);
+  static void on_text(void* data, int stream, const char* bytes, size_t len);
+  static void on_exit(void* data, const sbx_process_result* result);
+
+  Addon* addon_ = nullptr;
+  sbx_process* process_ = nullptr;
+  bool collect_ = false;
+  bool running_ = false;
+  std::unique_ptr<Napi::AsyncContext> context_;
+  Napi::FunctionReference spawned_;
+  Napi::FunctionReference bytes_;
+  Napi::FunctionReference text_;
+  Napi::FunctionReference exited_;
+};
+
+}  // namespace sbx
+
+#endif

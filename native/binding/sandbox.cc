@@ -1,0 +1,229 @@
+#include "sandbox.h"
+
+#include "file.h"
+#include "process.h"
+
+namespace sbx {
+
+static void Link(SandboxState* state) {
+  Addon* addon = state->addon;
+  state->next = addon->sandboxes;
+  if (state->next) state->next->previous = &state->next;
+  state->previous = &addon->sandboxes;
+  addon->sandboxes = state;
+}
+
+static void Unlink(SandboxState* state) {
+  *state->previous = state->next;
+  if (state->next) state->next->previous = state->previous;
+}
+
+static void on_closed(void* arg, const sbx_error*) {
+  auto* state = static_cast<SandboxState*>(arg);
+  Addon* addon = state->addon;
+  Unlink(state);
+  delete state;
+  addon->Finish();
+}
+
+// Closes without telling anybody; for garbage collection and teardown.
+static void CloseQuietly(SandboxState* state) {
+  if (state->closing) return;
+  state->closing = true;
+  state->sandbox->provider->close(state->sandbox, on_closed, state);
+}
+
+void CloseAll(Addon* addon) {
+  SandboxState* next = nullptr;
+  for (SandboxState* s = addon->sandboxes; s; s = next) {
+    next = s->next;  // close may answer at once
+    CloseQuietly(s);
+  }
+}
+
+Napi::Function Sandbox::Define(Napi::Env env) {
+  return DefineClass(
+      env, "NativeSandbox",
+      {
+          InstanceMethod<&Sandbox::Find>("find"),
+          InstanceMethod<&Sandbox::Create>("create"),
+          InstanceMethod<&Sandbox::Connect>("connect"),
+          InstanceMethod<&Sandbox::Stop>("stop"),
+          InstanceMethod<&Sandbox::Resume>("resume"),
+          InstanceMethod<&Sandbox::Destroy>("destroy"),
+          InstanceMethod<&Sandbox::Close>("close"),
+          InstanceMethod<&Sandbox::Touch>("touch"),
+          InstanceMethod<&Sandbox::File>("file"),
+          InstanceMethod<&Sandbox::Spawn>("spawn"),
+          InstanceMethod<&Sandbox::Place>("place"),
+          InstanceMethod<&Sandbox::Facts>("facts"),
+          InstanceMethod<&Sandbox::Capabilities>("capabilities"),
+          InstanceAccessor<&Sandbox::Epoch>("epoch"),
+      });
+}
+
+Napi::Value Sandbox::Make(Napi::Env env, sbx_sandbox* sandbox) {
+  return GetAddon(env)->sandbox_class.New(
+      {Napi::External<sbx_sandbox>::New(env, sandbox)});
+}
+
+Sandbox::Sandbox(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<Sandbox>(info) {
+  if (!info[0].IsExternal()) {
+    Napi::TypeError::New(info.Env(), "NativeSandbox is made by open()")
+        .ThrowAsJavaScriptException();
+    return;
+  }
+  state_ = new SandboxState{GetAddon(info.Env()),
+                            info[0].As<Napi::External<sbx_sandbox>>().Data()};
+  Link(state_);
+}
+
+Sandbox::~Sandbox() {
+  if (state_) CloseQuietly(state_);
+}
+
+bool Sandbox::Usable(Napi::Env env, const char* operation) {
+  if (state_) return true;
+  sbx_error error = {};
+  sbx_error_set(&error, SBX_E_UNAVAILABLE, 0, operation,
+                "the sandbox was closed: create a new one");
+  Throw(env, error);
+  return false;
+}
+
+static void on_done(void* arg, const sbx_error* error) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(error, [](Napi::Env env) { return env.Undefined(); });
+  delete operation;
+}
+
+static void on_found(void* arg, const sbx_error* error, bool found) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(error, [found](Napi::Env env) {
+    return Napi::Boolean::New(env, found);
+  });
+  delete operation;
+}
+
+Napi::Value Sandbox::Begin(Verb verb, const char* name) {
+  if (!Usable(Env(), name)) return Env().Undefined();
+  auto* operation = new Operation(state_->addon, name);
+  Napi::Value promise = operation->deferred.Promise();
+  verb(state_->sandbox, on_done, operation);
+  return promise;
+}
+
+Napi::Value Sandbox::Find(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "find")) return info.Env().Undefined();
+  auto* operation = new Operation(state_->addon, "find");
+  Napi::Value promise = operation->deferred.Promise();
+  state_->sandbox->provider->find(state_->sandbox, on_found, operation);
+  return promise;
+}
+
+Napi::Value Sandbox::Create(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->create : nullptr, "create");
+}
+
+Napi::Value Sandbox::Connect(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->connect : nullptr, "connect");
+}
+
+Napi::Value Sandbox::Stop(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->stop : nullptr, "stop");
+}
+
+Napi::Value Sandbox::Resume(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->resume : nullptr, "resume");
+}
+
+Napi::Value Sandbox::Destroy(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->destroy : nullptr, "destroy");
+}
+
+struct CloseOperation {
+  Operation* operation;
+  SandboxState* state;
+};
+
+static void on_close_done(void* arg, const sbx_error* error) {
+  auto* close = static_cast<CloseOperation*>(arg);
+  on_done(close->operation, error);
+  on_closed(close->state, error);
+  delete close;
+}
+
+Napi::Value Sandbox::Close(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "close")) return info.Env().Undefined();
+  auto* operation = new Operation(state_->addon, "close");
+  Napi::Value promise = operation->deferred.Promise();
+  SandboxState* state = state_;
+  state_ = nullptr;
+  state->closing = true;
+  state->sandbox->provider->close(state->sandbox, on_close_done,
+                                  new CloseOperation{operation, state});
+  return promise;
+}
+
+void Sandbox::Touch(const Napi::CallbackInfo&) {
+  if (state_ && state_->sandbox->provider->touch) {
+    state_->sandbox->provider->touch(state_->sandbox);
+  }
+}
+
+Napi::Value Sandbox::File(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "file")) return info.Env().Undefined();
+  return RequestFile(info, state_->sandbox);
+}
+
+Napi::Value Sandbox::Spawn(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "spawn")) return info.Env().Undefined();
+  return Process::Spawn(info, state_->sandbox);
+}
+
+Napi::Value Sandbox::Epoch(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), state_ ? state_->sandbox->epoch : 0);
+}
+
+Napi::Value Sandbox::Place(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!Usable(env, "place")) return env.Undefined();
+  const sbx_place& place = state_->sandbox->place;
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("inside", place.inside ? place.inside : "/");
+  object.Set("host", place.host ? Napi::Value(Napi::String::New(env, place.host))
+                                : env.Null());
+  return object;
+}
+
+static void on_fact(void* arg, const char* key, const char* value) {
+  static_cast<Napi::Object*>(arg)->Set(key, value);
+}
+
+Napi::Value Sandbox::Facts(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!Usable(env, "facts")) return env.Undefined();
+  Napi::Object object = Napi::Object::New(env);
+  state_->sandbox->provider->facts(state_->sandbox, on_fact, &object);
+  return object;
+}
+
+Napi::Value Sandbox::Capabilities(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!Usable(env, "capabilities")) return env.Undefined();
+  size_t count = 0;
+  const sbx_capability* all =
+      state_->sandbox->provider->capabilities(state_->sandbox, &count);
+  Napi::Array list = Napi::Array::New(env, count);
+  for (size_t i = 0; i < count; i++) {
+    Napi::Object one = Napi::Object::New(env);
+    one.Set("name", all[i].name);
+    one.Set("mode", all[i].mode);
+    if (all[i].reason) one.Set("reason", all[i].reason);
+    list.Set(static_cast<uint32_t>(i), one);
+  }
+  return list;
+}
+
+}  // namespace sbx

@@ -1,0 +1,56 @@
+// NativeSandbox: one provider's sandbox object, as js/native.d.ts describes it.
+#ifndef SBX_BINDING_SANDBOX_H
+#define SBX_BINDING_SANDBOX_H
+
+#include "addon.h"
+
+namespace sbx {
+
+// Outlives the JavaScript object while something is pending on it. Freed, with
+// the provider's object, when `close` has answered.
+struct SandboxState {
+  Addon* addon;
+  sbx_sandbox* sandbox;
+  bool closing = false;
+  SandboxState* next = nullptr;
+  SandboxState** previous = nullptr;
+};
+
+// Starts closing every sandbox of the environment.
+void CloseAll(Addon* addon);
+
+class Sandbox : public Napi::ObjectWrap<Sandbox> {
+ public:
+  static Napi::Function Define(Napi::Env env);
+  static Napi::Value Make(Napi::Env env, sbx_sandbox* sandbox);
+
+  explicit Sandbox(const Napi::CallbackInfo& info);
+  ~Sandbox() override;
+
+ private:
+  using Verb = void (*)(sbx_sandbox*, sbx_done_cb, void*);
+
+  Napi::Value Find(const Napi::CallbackInfo& info);
+  Napi::Value Create(const Napi::CallbackInfo& info);
+  Napi::Value Connect(const Napi::CallbackInfo& info);
+  Napi::Value Stop(const Napi::CallbackInfo& info);
+  Napi::Value Resume(const Napi::CallbackInfo& info);
+  Napi::Value Destroy(const Napi::CallbackInfo& info);
+  Napi::Value Close(const Napi::CallbackInfo& info);
+  Napi::Value File(const Napi::CallbackInfo& info);
+  Napi::Value Spawn(const Napi::CallbackInfo& info);
+  Napi::Value Place(const Napi::CallbackInfo& info);
+  Napi::Value Facts(const Napi::CallbackInfo& info);
+  Napi::Value Capabilities(const Napi::CallbackInfo& info);
+  Napi::Value Epoch(const Napi::CallbackInfo& info);
+  void Touch(const Napi::CallbackInfo& info);
+
+  Napi::Value Begin(Verb verb, const char* name);
+  bool Usable(Napi::Env env, const char* operation);
+
+  SandboxState* state_ = nullptr;
+};
+
+}  // namespace sbx
+
+#endif

@@ -1,0 +1,16 @@
+// Prints ratios against the alternatives, measured side by side in one run.
+//   npm run bench              everything
+//   npm run bench -- commands  one group
+const groups = {
+  commands: async () => (await import('./commands.js')).commands(),
+};
+
+const asked = process.argv.slice(2);
+for (const name of asked.length ? asked : Object.keys(groups)) {
+  if (!groups[name]) {
+    console.error(`bench: there is no group "${name}"; the groups are ${Object.keys(groups).join(', ')}`);
+    process.exit(2);
+  }
+  console.log(`\n${name.padEnd(52)}      ours    theirs  ratio`);
+  await groups[name]();
+}

@@ -1,0 +1,122 @@
+// A real Mastra agent at work in a Local workspace.
+//   npm run demo                  a scripted model, no key needed
+//   npm run demo -- "a task"      with OPENAI_API_KEY, ANTHROPIC_API_KEY or
+//                                 GOOGLE_GENERATIVE_AI_API_KEY: that task,
+//                                 by the real model (DEMO_MODEL names another)
+import { Agent } from '@mastra/core/agent';
+import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { local } from 'sandbox-sdk-native/local';
+import { scriptedModel } from './scripted-model.js';
+
+const realModels = {
+  OPENAI_API_KEY: 'openai/gpt-5',
+  ANTHROPIC_API_KEY: 'anthropic/claude-sonnet-4-5',
+  GOOGLE_GENERATIVE_AI_API_KEY: 'google/gemini-2.5-pro',
+};
+
+const ws = (tool) => `mastra_workspace_${tool}`;
+const call = (tool, input) => ({ calls: [{ tool: ws(tool), input }] });
+const run = (command, more = {}) => call('execute_command', { command, ...more });
+
+const server = [
+  "import { createServer } from 'node:http';",
+  "createServer((_, answer) => answer.end('hello from inside\\n')).listen(3000);",
+  "console.log('listening on 3000');",
+  '',
+].join('\n');
+
+/** The pid that Mastra's tool reported for the background command. */
+function backgroundPid(seen) {
+  const started = seen.find(({ output }) => /PID/.test(String(output)));
+  return /PID:?\s*(\d+)/.exec(String(started?.output))?.[1] ?? '0';
+}
+
+const script = [
+  call('write_file', { path: 'hello.js', content: "console.log('Hello from the sandbox');\n" }),
+  run('node hello.js'),
+  call('edit_file', { path: 'hello.js', old_string: 'Hello', new_string: 'Hello again' }),
+  run('node hello.js'),
+  call('write_file', { path: '/src/lib/add.js', content: 'export const add = (a, b) => a + b;\n' }),
+  call('list_files', { path: '/' }),
+  call('grep', { pattern: 'Hello|add' }),
+  call('write_file', { path: 'server.mjs', content: server }),
+  run('node server.mjs', { background: true }),
+  run(
+    "for i in $(seq 50); do node -e \"fetch('http://localhost:3000').then(r => r.text()).then(t => process.stdout.write(t))\" 2>/dev/null && break; sleep 0.1; done",
+  ),
+  (seen) => call('get_process_output', { pid: backgroundPid(seen) }),
+  (seen) => call('kill_process', { pid: backgroundPid(seen) }),
+  run('cat /etc/shadow; ls /root /home'),
+  run("node -e \"fetch('http://169.254.169.254/').catch(e => console.log('network:', e.cause.code))\""),
+  run('env | cut -d= -f1 | sort | tr "\\n" " "'),
+  call('read_file', { path: '../../etc/passwd' }),
+  { text: 'hello.js was created, run, edited and run again. A server was started, polled and stopped. The host stayed out of reach.' },
+];
+
+function realModel() {
+  if (process.env.DEMO_MODEL) return process.env.DEMO_MODEL;
+  const key = Object.keys(realModels).find((name) => process.env[name]);
+  return key && realModels[key];
+}
+
+function short(value) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const lines = text.trimEnd().split('\n');
+  const shown = lines.slice(0, 12).map((line) => `    ${line.slice(0, 160)}`);
+  if (lines.length > 12) shown.push(`    ... ${lines.length - 12} more lines`);
+  return shown.join('\n');
+}
+
+function describe(input) {
+  if (input.command) return `${input.command}${input.background ? '   (in the background)' : ''}`;
+  return Object.entries(input)
+    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+    .join(', ');
+}
+
+const payload = (part) => part.payload ?? part;
+
+function printStep(step) {
+  for (const part of step.toolCalls ?? []) {
+    const { toolCallId, toolName, args, input } = payload(part);
+    const result = (step.toolResults ?? []).map(payload).find((one) => one.toolCallId === toolCallId);
+    console.log(`\n> ${toolName.replace(ws(''), '')}  ${describe(args ?? input ?? {})}`);
+    if (result) console.log(short(result.result ?? result.output ?? ''));
+  }
+}
+
+async function main() {
+  const task = process.argv.slice(2).join(' ');
+  const model = realModel();
+  if (task && !model) {
+    console.error(`demo: a task of your own needs a model key: set one of ${Object.keys(realModels).join(', ')}`);
+    process.exit(2);
+  }
+  const workspace = createMastraWorkspace({ provider: local() });
+  try {
+    await workspace.init();
+    const agent = new Agent({
+      id: 'demo',
+      name: 'Demo',
+      model: task ? model : scriptedModel(script),
+      instructions: 'Work only in the attached workspace and verify changes.',
+      workspace,
+    });
+    const info = await workspace.sandbox.getInfo();
+    console.log(`Workspace ready: isolation ${info.metadata.level}, files at ${info.metadata.cwd}`);
+    const result = await agent.generate(task || 'Create hello.js and run it.', {
+      maxSteps: task ? 60 : script.length + 1,
+      onStepFinish: printStep,
+    });
+    console.log(`\n${result.text}`);
+  } finally {
+    await workspace.destroy();
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(`demo: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,16 @@
+// The smallest whole use of the package: files, a command, a process, an end.
+import assert from 'node:assert/strict';
+import { createSandbox } from 'sandbox-sdk-native';
+import { local } from 'sandbox-sdk-native/local';
+
+const sandbox = await createSandbox({ provider: local() });
+await sandbox.files.write('a.txt', 'héllo\n');
+const run = await sandbox.run('cat a.txt; exit 3');
+assert.equal(run.stdout, 'héllo\n');
+assert.equal(run.exitCode, 3);
+const process_ = await sandbox.processes.start(['cat']);
+await process_.write('ping');
+await process_.kill();
+await process_.wait();
+await sandbox.stop();
+console.log(`smoke: ok on Node ${process.version}`);
