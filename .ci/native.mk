@@ -38,7 +38,16 @@ $(OUT)/libsbx.a: $(OBJECTS) $(OUT)/launcher_blob.o
 $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 	$(CC) $(CFLAGS) $(SAN) -MMD -I. $< $(OUT)/libsbx.a -luv -lcmocka -lpthread -o $@
 
-check: $(PROGRAMS)
+# Small programs that the JavaScript tests run.
+HELPERS := $(patsubst test/helpers/%.c,$(OUT)/%,$(wildcard test/helpers/*.c))
+
+$(OUT)/%: test/helpers/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 $(WARN) $< -o $@
+
+helpers: $(HELPERS)
+
+check: $(PROGRAMS) helpers
 	@failed=0; for t in $(PROGRAMS); do \
 	  SBX_LAUNCHER=$(LAUNCHER) $$t >$$t.log 2>&1 \
 	    || { failed=1; cat $$t.log; echo "FAILED $$t"; }; \
@@ -58,5 +67,6 @@ analyze:
 	  $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Werror $(WARN) \
 	    -c $$f -o /dev/null || exit 1; done
 
-.PHONY: all check fuzz analyze
+
+.PHONY: all helpers check fuzz analyze
 -include $(OBJECTS:.o=.d)

@@ -27,6 +27,15 @@ double sbx_options_number(const struct sbx_options* o, const char* name,
                           double fallback);
 bool sbx_options_bool(const struct sbx_options* o, const char* name,
                       bool fallback);
+/* 0 where the name is absent: tells a wrong type from an absent option. */
+enum sbx_option_type {
+  SBX_OPTION_STRING = 1,
+  SBX_OPTION_NUMBER,
+  SBX_OPTION_BOOL,
+  SBX_OPTION_LIST
+};
+int sbx_options_type(const struct sbx_options* o, const char* name);
+
 bool sbx_options_has(const struct sbx_options* o, const char* name);
 size_t sbx_options_count(const struct sbx_options* o, const char* name);
 const char* sbx_options_item(const struct sbx_options* o, const char* name,

@@ -53,7 +53,7 @@ Napi::Error MakeError(Napi::Env env, const sbx_error& error) {
   object.Set("code", sbx_code_name(error.code));
   object.Set("operation", error.operation ? error.operation : "");
   object.Set("retryable", error.retryable);
-  if (error.sys) object.Set("errno", uv_err_name(UV__ERR(error.sys)));
+  if (error.sys) object.Set("errno", uv_err_name(-error.sys));
   if (error.step) object.Set("step", sbx_setup_name(error.step));
   if (error.code == SBX_E_STALE) {
     object.Set("number", static_cast<double>(error.number));

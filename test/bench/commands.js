@@ -70,7 +70,8 @@ export async function commands() {
   await Promise.all([withBash.destroy(), withSh.destroy(), theirs.destroy()]);
   rmSync(folder, { recursive: true });
 
-  report('create + first command, fresh process', freshPair('first-ours.js', 'first-theirs.js', 9), 0.3);
+  report('import, create, first command in a fresh process', freshPair('first-ours.js', 'first-theirs.js', 9), 0.3);
+  report('the same through createMastraWorkspace', freshPair('first-mastra.js', 'first-theirs.js', 9));
   const added = [];
   for (let i = 0; i < 9; i++) {
     added.push(inFreshProcess('import-added.js'));

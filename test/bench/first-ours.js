@@ -1,10 +1,8 @@
-// Prints ms from the import of the package to the end of a first command.
-import '@mastra/core/workspace';
-const start = performance.now();
-const { createMastraWorkspace } = await import('sandbox-sdk-native/mastra');
-const { local } = await import('sandbox-sdk-native/local');
-const workspace = createMastraWorkspace({ provider: local({ isolation: 'full', shell: '/bin/sh' }) });
-await workspace.init();
-await workspace.sandbox.executeCommand('echo hello');
-console.log(performance.now() - start);
-await workspace.destroy();
+// The time of this whole script is import, create, first command and end.
+import { createSandbox } from 'sandbox-sdk-native';
+import { local } from 'sandbox-sdk-native/local';
+
+const sandbox = await createSandbox({ provider: local({ isolation: 'full', shell: '/bin/sh' }) });
+await sandbox.run('echo hello');
+console.log(performance.now());
+await sandbox.stop();

@@ -1,0 +1,162 @@
+// A lease: one user's hold on a session. Both surfaces work through one.
+import { randomUUID } from 'node:crypto';
+import { posix } from 'node:path';
+
+import { below, insideWorkspace } from './command.js';
+import { baseEnvironment, Environment } from './env.js';
+import { invalid, SandboxError } from './errors.js';
+import {
+  checkAbsolute,
+  checkEnv,
+  checkFunction,
+  checkId,
+  checkPorts,
+  checkString,
+  show,
+} from './options.js';
+import { checkProvider } from './provider.js';
+import { flag, ROOT, verb, WORKSPACE } from './verbs.js';
+
+/** Checks the options that both surfaces share and opens a lease, starting nothing. */
+export function openLease(options, prefix) {
+  const provider = checkProvider(options.provider);
+  return new Lease(provider, {
+    id: checkId(options.id) ?? `${prefix}-${provider.name}-${randomUUID()}`,
+    identity: checkId(options.identity, 'identity'),
+    cwd: checkCwd(options.cwd),
+    workingDirectory: checkWorkingDirectory(options.workingDirectory),
+    env: checkEnv(options.env),
+    ports: [...new Set([...provider.ports, ...checkPorts(options.ports)])],
+    onFirstCreate: checkFunction(options.onFirstCreate, 'onFirstCreate'),
+  });
+}
+
+function checkCwd(value) {
+  const path = checkAbsolute(value, 'cwd');
+  if (path === undefined) return '/workspace';
+  const tidy = posix.resolve(path);
+  if (tidy === '/') throw invalid('cwd must be a folder below /, such as "/workspace"');
+  return tidy;
+}
+
+function checkWorkingDirectory(value) {
+  const path = checkString(value, 'workingDirectory');
+  if (path === undefined || path.startsWith('/')) return path;
+  const tidy = posix.normalize(path);
+  if (path === '' || tidy === '..' || tidy.startsWith('../')) {
+    throw invalid(`workingDirectory must be an absolute path or one below cwd, not ${show(value)}`);
+  }
+  return tidy;
+}
+
+export class Lease {
+  /** The sandbox runs and this lease may use it. */
+  live = false;
+  processes = new Set(); // running ones, of this lease
+  sdk; // what onFirstCreate gets; set by the owner
+
+  /** options: id, identity, cwd, workingDirectory, ports, env, onFirstCreate */
+  constructor(provider, options) {
+    this.provider = provider;
+    this.options = options;
+    this.spec = { id: options.id, cwd: options.cwd, ports: options.ports };
+    this.environment = new Environment(provider.env, options.env);
+    this.session = provider.session(this.spec);
+    if (this.session.spec.cwd !== options.cwd) {
+      throw new SandboxError(
+        'conflict',
+        `the sandbox "${options.id}" of this provider has cwd ${show(this.session.spec.cwd)}, not ${show(options.cwd)}`,
+      );
+    }
+    this.workdir = this.#place(options.workingDirectory);
+  }
+
+  get native() {
+    return this.session.native;
+  }
+
+  get shell() {
+    return this.provider.options.shell ?? this.session.facts.shell ?? '/bin/sh';
+  }
+
+  async start() {
+    for (;;) {
+      this.#adopt();
+      try {
+        const outcome = await this.session.acquire(this);
+        if (outcome !== undefined) return outcome;
+      } catch (error) {
+        this.live = false;
+        throw error;
+      }
+    }
+  }
+
+  // Since this lease was made, others may have started or closed that sandbox.
+  #adopt() {
+    const current = this.provider.sessions.get(this.spec.id);
+    if (current) this.session = current;
+    else if (this.session.state === 'closed') this.session = this.provider.session(this.spec);
+  }
+
+  /** Called by the session once the sandbox runs. */
+  async attach(session) {
+    const { workingDirectory } = this.options;
+    this.environment.setBase(baseEnvironment(session.facts));
+    this.workdir = this.#place(workingDirectory);
+    this.shellPath = this.shell;
+    if (workingDirectory !== undefined && this.workdir !== session.place.inside) await this.#makeWorkdir(session);
+    this.live = true;
+  }
+
+  async #makeWorkdir(session) {
+    const rest = below(session.place.inside, this.workdir);
+    const scope = rest === undefined ? ROOT : WORKSPACE;
+    const path = rest ?? this.workdir;
+    if (scope === ROOT && (await session.native.file(ROOT, verb.EXISTS, path))) return;
+    await session.native.file(scope, verb.MKDIR, path, { flags: flag.PARENTS });
+  }
+
+  #place(workingDirectory) {
+    const { place } = this.session;
+    if (workingDirectory === undefined) return place.inside;
+    if (workingDirectory.startsWith('/')) {
+      const path = posix.resolve(workingDirectory);
+      return insideWorkspace(place, path) ?? path;
+    }
+    return posix.join(place.inside, posix.resolve('/', workingDirectory)).replace(/\/$/, '') || '/';
+  }
+
+  async firstCreate() {
+    if (!this.options.onFirstCreate) return;
+    const { firstCreate } = await import('./template.js');
+    await firstCreate(this);
+  }
+
+  async stop() {
+    await this.session.stop(this);
+    this.live = false;
+  }
+
+  async destroy() {
+    await this.session.destroy(this);
+    this.live = false;
+  }
+
+  async endProcesses() {
+    const ends = [];
+    for (const process of this.processes) {
+      process.end(2000);
+      ends.push(process.exited);
+    }
+    await Promise.all(ends);
+  }
+
+  /** True when `error` says that the sandbox is gone: it is started anew by the next call. */
+  noteError(error) {
+    if (error?.code !== 'unavailable' || this.session.state !== 'running') return false;
+    this.session.lost();
+    this.live = false;
+    return true;
+  }
+}

@@ -1,0 +1,96 @@
+// The Local provider: real processes of this machine, isolated by its kernel.
+import { homedir, tmpdir } from 'node:os';
+import { resolve } from 'node:path';
+
+import { invalid } from './errors.js';
+import {
+  checkAbsolute,
+  checkEnv,
+  checkNames,
+  checkObject,
+  checkOneOf,
+  checkPorts,
+  checkString,
+  checkStrings,
+  show,
+} from './options.js';
+import { Provider } from './provider.js';
+
+const isolations = ['auto', 'full', 'landlock', 'none'];
+const names = [
+  'directory',
+  'root',
+  'isolation',
+  'network',
+  'readOnlyPaths',
+  'readWritePaths',
+  'env',
+  'ports',
+  'shell',
+  'limits',
+];
+
+function checkNetwork(value) {
+  if (value === undefined || value === 'deny' || value === 'allow') return value;
+  if (Array.isArray(value)) return checkStrings(value, 'network');
+  throw invalid(`network must be "deny", "allow" or an array of host names, not ${show(value)}`);
+}
+
+function checkLimits(value) {
+  const limits = checkObject(value, 'limits');
+  for (const [name, limit] of Object.entries(limits)) {
+    if (limit !== undefined && !(typeof limit === 'number' && limit > 0)) {
+      throw invalid(`limits.${name} must be a positive number, not ${show(limit)}`);
+    }
+  }
+  return limits;
+}
+
+function checkAbsolutes(value, name) {
+  const list = checkStrings(value, name);
+  list?.forEach(path => checkAbsolute(path, `each item of ${name}`));
+  return list;
+}
+
+// A relative one is meant from where Node runs.
+function checkFolder(value, name) {
+  if (checkString(value, name) === undefined) return undefined;
+  if (value === '') throw invalid(`${name} must not be empty`);
+  return resolve(value);
+}
+
+function hostFacts() {
+  return {
+    path: process.env.PATH ?? '',
+    home: process.env.HOME ?? homedir(),
+    execPath: process.execPath,
+    tmpdir: tmpdir(),
+  };
+}
+
+/** The provider for sandboxes on this machine. See local.d.ts for the options. */
+export function local(options) {
+  const given = checkObject(options, 'the options of local()');
+  if (given.agentOs !== undefined) {
+    throw invalid(
+      'local() has no agentOs: its sandbox is made of processes, not of an AgentOS machine. ' +
+        'Use `network` for what that allowed to be reached and `limits` for its resources.',
+    );
+  }
+  checkNames(given, names, 'local()');
+  return new Provider('local', {
+    options: {
+      directory: checkFolder(given.directory, 'directory'),
+      root: checkFolder(given.root, 'root'),
+      isolation: checkOneOf(given.isolation, isolations, 'isolation'),
+      network: checkNetwork(given.network),
+      readOnlyPaths: checkAbsolutes(given.readOnlyPaths, 'readOnlyPaths'),
+      readWritePaths: checkAbsolutes(given.readWritePaths, 'readWritePaths'),
+      shell: checkAbsolute(given.shell, 'shell'),
+      limits: checkLimits(given.limits),
+    },
+    env: checkEnv(given.env),
+    ports: checkPorts(given.ports),
+    hostFacts,
+  });
+}

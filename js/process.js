@@ -1,0 +1,267 @@
+// A running command as both surfaces use it, and the handle of the normalised one.
+import { guard, timeoutText } from './command.js';
+import { SandboxError } from './errors.js';
+import { listen } from './verbs.js';
+
+const STDOUT = 0;
+const STDERR = 1;
+
+/** One process of a lease: its native object, its listeners and its end. */
+export class Child {
+  pid;
+  exit; // the ExitResult, once there is one
+  #listeners = [new Set(), new Set()];
+  #masks = [0, 0];
+  #held;
+  #texts = [undefined, undefined]; // of an ended process
+  #stdinEnded = false;
+
+  /**
+   * `spec` is a SpawnSpec without listening; `options` are onStdout, onStderr
+   * and report, which gets what they throw. Throws for a bad argument.
+   */
+  constructor(lease, spec, options) {
+    this.lease = lease;
+    this.spec = spec;
+    this.report = options.report;
+    if (options.onStdout) this.#listeners[STDOUT].add(guard(options.onStdout, this.report));
+    if (options.onStderr) this.#listeners[STDERR].add(guard(options.onStderr, this.report));
+    this.#masks = this.#listeners.map(set => (set.size > 0 ? listen.TEXT : 0));
+    spec.listenStdout = this.#masks[STDOUT];
+    spec.listenStderr = this.#masks[STDERR];
+    // Callbacks often use the handle that start() is about to return.
+    if (spec.listenStdout || spec.listenStderr) this.#held = [];
+    this.started = new Promise(resolve => (this.resolveStarted = resolve));
+    this.exited = new Promise(resolve => (this.resolveExited = resolve));
+    this.process = lease.native.spawn(spec, this.#events());
+    lease.processes.add(this);
+  }
+
+  #events() {
+    return {
+      onSpawn: pid => {
+        this.pid = String(pid);
+        this.resolveStarted();
+        if (this.#held) setImmediate(() => this.#release());
+      },
+      onText: (stream, text) => this.#soon(() => this.#emit(stream, text)),
+      onBytes: (stream, bytes) => this.onBytes?.(stream, bytes),
+      onExit: result => {
+        this.lease.processes.delete(this);
+        if (this.pid === undefined) this.#held = undefined;
+        this.#soon(() => this.#finish(result));
+      },
+    };
+  }
+
+  #soon(event) {
+    if (this.#held) this.#held.push(event);
+    else event();
+  }
+
+  #release() {
+    const held = this.#held;
+    this.#held = undefined;
+    for (const event of held ?? []) event();
+  }
+
+  #emit(stream, text) {
+    for (const listener of this.#listeners[stream]) listener(text);
+  }
+
+  #finish(result) {
+    if (result.timedOut) this.#emit(STDERR, timeoutText(this.spec.timeout));
+    this.exit = result;
+    this.onEnd?.();
+    this.resolveStarted();
+    this.resolveExited(result);
+  }
+
+  get killed() {
+    const { exit } = this;
+    return exit !== undefined && (exit.killed || exit.timedOut || exit.signal !== 0);
+  }
+
+  /** Adds a listener for text; the result removes it. */
+  listen(stream, callback) {
+    if (!callback || this.exit) return undefined;
+    const listener = guard(callback, this.report);
+    this.#listeners[stream].add(listener);
+    this.#update(stream);
+    return () => {
+      this.#listeners[stream].delete(listener);
+      this.#update(stream);
+    };
+  }
+
+  /** Whether onBytes gets the bytes of the stream. */
+  listenBytes(stream, wanted) {
+    this.bytesWanted ??= [false, false];
+    this.bytesWanted[stream] = wanted;
+    this.#update(stream);
+  }
+
+  #update(stream) {
+    const text = this.#listeners[stream].size > 0 ? listen.TEXT : 0;
+    const mask = text | (this.bytesWanted?.[stream] ? listen.BYTES : 0);
+    if (this.exit || mask === this.#masks[stream]) return;
+    this.#masks[stream] = mask;
+    this.process.listen(stream, mask);
+  }
+
+  /** What is kept of the stream. */
+  text(stream) {
+    if (!this.exit) return this.process.output(stream);
+    return (this.#texts[stream] ??= this.process.output(stream) + this.#note(stream));
+  }
+
+  #note(stream) {
+    return stream === STDERR && this.exit.timedOut && this.spec.retain !== 0 ? timeoutText(this.spec.timeout) : '';
+  }
+
+  dropped(stream) {
+    return this.process.dropped(stream);
+  }
+
+  async write(data) {
+    this.#checkStdin();
+    if (this.#stdinEnded) {
+      throw Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
+    }
+    try {
+      await this.process.write(data);
+    } catch (error) {
+      this.#checkStdin();
+      throw error;
+    }
+  }
+
+  closeStdin() {
+    this.#checkStdin();
+    if (this.#stdinEnded) return;
+    this.#stdinEnded = true;
+    this.process.closeStdin();
+  }
+
+  #checkStdin() {
+    if (this.exit) throw new Error(`Process ${this.pid} has already exited with code ${this.exit.exitCode}`);
+    if (!this.spec.stdin) throw new Error(`Process ${this.pid} does not have stdin available`);
+  }
+
+  /** Ends the tree; false when it had settled before. */
+  end(graceMs) {
+    return this.exit === undefined && this.process.end(graceMs);
+  }
+}
+
+/** Ties a signal to a child: abort kills it. */
+export function killOnAbort(child, signal) {
+  if (!signal) return;
+  const kill = () => child.end(0);
+  if (signal.aborted) kill();
+  else {
+    signal.addEventListener('abort', kill, { once: true });
+    child.exited.then(() => signal.removeEventListener('abort', kill));
+  }
+}
+
+/** The handle that `processes.start()` returns. */
+export class SandboxProcess {
+  #child;
+
+  constructor(child, command) {
+    this.#child = child;
+    this.command = command;
+  }
+
+  /** The process id inside the sandbox, as text. */
+  get pid() {
+    return this.#child.pid;
+  }
+
+  get id() {
+    return this.#child.pid;
+  }
+
+  /** undefined while it runs. */
+  get exitCode() {
+    return this.#child.exit?.exitCode;
+  }
+
+  get stdout() {
+    return this.#child.text(STDOUT);
+  }
+
+  get stderr() {
+    return this.#child.text(STDERR);
+  }
+
+  /** What is kept of the output so far. */
+  async output() {
+    return { stdout: this.stdout, stderr: this.stderr, ...truncation(this.#child) };
+  }
+
+  /** Whether it runs, and how it ended. */
+  async status() {
+    const { exit } = this.#child;
+    if (!exit) return { running: true };
+    return { running: false, exitCode: exit.exitCode, killed: this.#child.killed, timedOut: exit.timedOut };
+  }
+
+  /** Sends text or bytes to stdin; resolves when they left. */
+  async write(data) {
+    await this.#stdin(() => this.#child.write(data));
+  }
+
+  /** End-of-file on stdin. */
+  async closeStdin() {
+    await this.#stdin(() => this.#child.closeStdin());
+  }
+
+  async #stdin(action) {
+    try {
+      await action();
+    } catch (error) {
+      throw new SandboxError('conflict', error.message, { cause: error, operation: 'processes.write' });
+    }
+  }
+
+  /** Resolves with the result when it has ended; never rejects for an exit code. */
+  async wait() {
+    await this.#child.exited;
+    return childResult(this.#child);
+  }
+
+  /** Kills its whole tree at once. False when it had already ended. */
+  async kill() {
+    const killed = this.#child.end(0);
+    if (killed) await this.#child.exited;
+    return killed;
+  }
+}
+
+function truncation(child) {
+  const stdoutDroppedBytes = child.dropped(STDOUT);
+  const stderrDroppedBytes = child.dropped(STDERR);
+  return {
+    stdoutTruncated: stdoutDroppedBytes > 0,
+    stderrTruncated: stderrDroppedBytes > 0,
+    stdoutDroppedBytes,
+    stderrDroppedBytes,
+  };
+}
+
+/** A finished child as a result of the normalised surface. */
+export function childResult(child) {
+  const { exit } = child;
+  return {
+    exitCode: exit.exitCode,
+    success: exit.exitCode === 0,
+    stdout: child.text(STDOUT),
+    stderr: child.text(STDERR),
+    durationMs: Math.round(exit.durationMs),
+    killed: child.killed,
+    timedOut: exit.timedOut,
+    ...truncation(child),
+  };
+}

@@ -1,0 +1,315 @@
+// The normalised sandbox: files, commands and processes in the same words on
+// every provider.
+import { posix } from 'node:path';
+
+import { argvFor, below, checkCommand, resolveCwd } from './command.js';
+import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
+import { decodeListing } from './listing.js';
+import {
+  checkBoolean,
+  checkEnv,
+  checkFunction,
+  checkObject,
+  checkPort,
+  checkSignal,
+  checkString,
+  checkTimeout,
+  show,
+} from './options.js';
+import { Child, childResult, killOnAbort, SandboxProcess } from './process.js';
+import { gather, pieces } from './values.js';
+import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
+
+// What a process keeps per stream where nobody says otherwise.
+const PROCESS_RETAIN = 1024 * 1024;
+
+function checkPath(path) {
+  if (checkString(path, 'path') === undefined || path === '') throw invalid('path must be a string that is not empty');
+  return path;
+}
+
+// `owner` says how the sandbox is started, stopped and named:
+// {lease, ensure(), stop(), status}.
+class Files {
+  #owner;
+
+  constructor(owner) {
+    this.#owner = owner;
+  }
+
+  /** Writes a file and the folders above it. `data` is any FileValue. */
+  async write(path, data, options) {
+    const { overwrite, mode, signal } = checkObject(options, 'options');
+    const content = await gather(data);
+    checkSignal(signal);
+    if (signal?.aborted) throw aborted('files.write', signal);
+    const flags =
+      flag.PARENTS |
+      (checkBoolean(overwrite, 'overwrite') === false ? flag.EXCLUSIVE : 0) |
+      (typeof content === 'string' ? flag.TEXT : 0);
+    await this.#file(verb.WRITE, path, { data: content, flags, mode });
+  }
+
+  /** The bytes of a file. */
+  read(path) {
+    return this.#file(verb.READ, path, {});
+  }
+
+  /** A file as text, decoded from UTF-8. */
+  text(path) {
+    return this.#file(verb.READ, path, { text: true });
+  }
+
+  /** The entries of a folder, sorted by name: [{name, path, type, size?, ...}]. */
+  async list(path = '.', options) {
+    const { recursive } = checkObject(options, 'options');
+    const listing = await this.#file(verb.READDIR, path, recursive ? { flags: flag.RECURSIVE, maxDepth: 100 } : {});
+    return decodeListing(listing).map(entry => ({ ...entry, path: posix.join(path, entry.name) }));
+  }
+
+  /** Makes a folder and those above it; `recursive: false` makes only it. */
+  async mkdir(path, options) {
+    const { recursive = true } = checkObject(options, 'options');
+    await this.#file(verb.MKDIR, path, { flags: recursive ? flag.PARENTS : 0 });
+  }
+
+  /** Removes a file, or a folder with what is in it. `force`: also if it is missing. */
+  async remove(path, options) {
+    const { recursive = true, force = false } = checkObject(options, 'options');
+    const forced = force ? flag.FORCE : 0;
+    try {
+      await this.#file(verb.DELETE, path, { flags: forced });
+    } catch (error) {
+      if (error.cause?.code !== 'EISDIR') throw error;
+      await this.#file(verb.RMDIR, path, { flags: forced | (recursive ? flag.RECURSIVE : 0) });
+    }
+  }
+
+  exists(path) {
+    return this.#file(verb.EXISTS, path, {});
+  }
+
+  /** {type, size, mode, modifiedAt, createdAt} */
+  async stat(path) {
+    const stat = await this.#file(verb.STAT, path, {});
+    return {
+      type: stat.type === type.DIRECTORY ? 'directory' : 'file',
+      size: stat.size,
+      mode: stat.mode,
+      modifiedAt: new Date(stat.modifiedMs),
+      createdAt: new Date(stat.createdMs),
+    };
+  }
+
+  async #file(which, path, options) {
+    checkPath(path);
+    const { lease } = this.#owner;
+    try {
+      if (!lease.live) await this.#owner.ensure();
+      const [scope, where] = place(lease, path);
+      return await lease.native.file(scope, which, where, options);
+    } catch (error) {
+      lease.noteError(error);
+      throw fromNative(error, lease.provider.name);
+    }
+  }
+}
+
+// Relative is below the working directory; absolute is the sandbox's own root,
+// where the workspace is one folder.
+function place(lease, path) {
+  const { place: at } = lease.session;
+  if (path.startsWith('/')) {
+    const rest = below(at.inside, posix.normalize(path)) ?? below(at.alias, posix.normalize(path));
+    return rest === undefined ? [ROOT, path] : [WORKSPACE, rest.slice(1)];
+  }
+  const start = below(at.inside, lease.workdir);
+  return start === undefined ? [ROOT, posix.join(lease.workdir, path)] : [WORKSPACE, `${start.slice(1)}/${path}`.replace(/^\//, '')];
+}
+
+function aborted(operation, signal) {
+  return new SandboxError('aborted', `${operation} was aborted`, { operation, cause: signal.reason });
+}
+
+function checkRetain(value, otherwise) {
+  if (value === undefined) return otherwise;
+  if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
+  throw invalid(`maxRetainedBytes must be an integer from 0, or Infinity, not ${show(value)}`);
+}
+
+function checkRunOptions(options) {
+  const given = checkObject(options, 'options');
+  checkFunction(given.onStdout, 'onStdout');
+  checkFunction(given.onStderr, 'onStderr');
+  return { ...given, signal: checkSignal(given.signal), timeout: checkTimeout(given.timeout) };
+}
+
+/** argv for a string, which a shell runs, or an array, which is run as it is. */
+function checkArgv(shell, command) {
+  if (Array.isArray(command)) {
+    if (command.length === 0) throw invalid('command must not be an empty array');
+    checkCommand(command[0], command.slice(1));
+    return [...command];
+  }
+  checkCommand(command);
+  return argvFor(shell, command);
+}
+
+export class Sandbox {
+  #owner;
+  #processes;
+
+  /** @internal */
+  constructor(owner) {
+    this.#owner = owner;
+    /** Files of the sandbox; relative paths are below the working directory. */
+    this.files = new Files(owner);
+    /** Commands that go on while the program does. */
+    this.processes = Object.freeze({ start: (command, options) => this.#start(command, options) });
+    this.ports = Object.freeze({ expose: port => this.#expose(port) });
+    const refuse = async () => {
+      throw unsupported(`The ${this.provider} provider has no snapshots in this version.`, 'snapshots');
+    };
+    this.snapshots = Object.freeze({ create: refuse, restore: refuse, list: refuse, delete: refuse });
+  }
+
+  get id() {
+    return this.#owner.lease.options.id;
+  }
+
+  /** Name of the provider, "local". */
+  get provider() {
+    return this.#owner.lease.provider.name;
+  }
+
+  /** Where commands start, as they see it. */
+  get cwd() {
+    return this.#owner.lease.workdir;
+  }
+
+  get status() {
+    return this.#owner.status;
+  }
+
+  /** Modes by capability name: "native", "emulated" or "unsupported". */
+  get capabilities() {
+    const modes = {};
+    for (const { name, mode } of this.#owner.lease.session.capabilities) modes[name] = mode;
+    return modes;
+  }
+
+  /** @internal */
+  get capabilityList() {
+    return this.#owner.lease.session.capabilities;
+  }
+
+  /**
+   * Runs a command to its end: a string in a shell, an array as argv. Resolves
+   * for every exit code; rejects only if the command could not be started.
+   */
+  async run(command, options) {
+    const child = await this.#spawn(command, checkRunOptions(options), Infinity);
+    if (child === undefined) return abortedResult;
+    const { exit } = child;
+    const result = exit ?? (await child.exited);
+    if (result.error) throw fromNative(result.error, this.provider);
+    return childResult(child);
+  }
+
+  async #start(command, options) {
+    const given = checkRunOptions(options);
+    const child = await this.#spawn(command, { ...given, stdin: given.stdin ?? true }, PROCESS_RETAIN);
+    if (child === undefined) throw aborted('processes.start', given.signal);
+    await child.started;
+    if (child.exit?.error) throw fromNative(child.exit.error, this.provider);
+    return new SandboxProcess(child, Array.isArray(command) ? command.join(' ') : command);
+  }
+
+  // undefined when the signal had fired before anything started.
+  async #spawn(command, options, retain) {
+    const owner = this.#owner;
+    const { lease } = owner;
+    checkArgv('/bin/sh', command);
+    const env = checkEnv(options.env);
+    const kept = checkRetain(options.maxRetainedBytes, retain);
+    if (options.signal?.aborted) return undefined;
+    try {
+      if (!lease.live) await owner.ensure();
+      const cwd = await resolveCwd(lease.session, lease.workdir, options.cwd);
+      if (options.signal?.aborted) return undefined;
+      const spec = {
+        argv: checkArgv(lease.shellPath, command),
+        cwd,
+        env: lease.environment.list(env),
+        stdin: options.stdin !== undefined && options.stdin !== false,
+        timeout: options.timeout,
+        retain: kept,
+      };
+      const child = new Child(lease, spec, { ...options, report: owner.report });
+      killOnAbort(child, options.signal);
+      feed(child, options.stdin);
+      child.exited.then(exit => lease.noteError(exit.error));
+      return child;
+    } catch (error) {
+      lease.noteError(error);
+      throw fromNative(error, this.provider);
+    }
+  }
+
+  async #expose(port) {
+    checkPort(port);
+    const { ports } = this.#owner.lease.options;
+    if (!ports.includes(port)) {
+      throw invalid(`port ${port} is not declared: add it to the ports option`, 'ports.expose');
+    }
+    throw unsupported(portsLater(this.provider), 'ports.expose');
+  }
+
+  /** Ends the processes and lets the sandbox go. */
+  stop() {
+    return this.#owner.stop();
+  }
+
+  [Symbol.asyncDispose]() {
+    return this.stop();
+  }
+
+  /** There is no SDK object of the provider behind this package. */
+  get raw() {
+    throw unsupported(
+      'There is no provider SDK behind this sandbox. Use files, run, processes, ports and snapshots; ' +
+        'id and provider name the sandbox for the provider’s own tools.',
+      'raw',
+    );
+  }
+}
+
+export function portsLater(provider) {
+  return `URLs of ports are not part of this version for the ${provider} provider; run the client inside the sandbox (curl http://localhost:PORT).`;
+}
+
+const abortedResult = Object.freeze({
+  exitCode: 137,
+  success: false,
+  stdout: '',
+  stderr: '',
+  durationMs: 0,
+  killed: true,
+  timedOut: false,
+  stdoutTruncated: false,
+  stderrTruncated: false,
+  stdoutDroppedBytes: 0,
+  stderrDroppedBytes: 0,
+});
+
+// A stream that fails, or a command that stops reading, ends the input; the
+// command's own end tells the rest.
+async function feed(child, value) {
+  if (value === undefined || typeof value === 'boolean') return;
+  try {
+    for await (const piece of pieces(value, 'stdin')) await child.write(piece);
+  } catch (error) {
+    if (!child.exit) child.report?.(error);
+  }
+  if (!child.exit) child.closeStdin();
+}

@@ -1,0 +1,101 @@
+// A session is one sandbox; a lease is one user's hold on it. Everybody who asks
+// a provider instance for the same id shares a session: it is started once,
+// stops when the last one stops and is destroyed when the last one lets go.
+export class Session {
+  state = 'idle'; // running, stopped, lost, closed
+  holders = new Set(); // leases between start and destroy
+  active = new Set(); // of them, those that are running
+  facts = {};
+  #fresh = false; // created, and not yet made ready by onFirstCreate
+  #last = Promise.resolve();
+
+  constructor(provider, spec) {
+    this.provider = provider;
+    this.id = spec.id;
+    this.spec = spec;
+    this.native = provider.open(spec);
+    this.place = { inside: spec.cwd, host: null, alias: spec.cwd };
+    this.#look();
+  }
+
+  get capabilities() {
+    return this.native.capabilities();
+  }
+
+  /** 'created' or 'connected'. */
+  acquire(lease) {
+    return this.#alone(async () => {
+      if (this.state === 'closed') return undefined;
+      this.holders.add(lease);
+      this.provider.sessions.set(this.id, this);
+      await this.#bringUp();
+      await lease.attach(this);
+      const created = this.#fresh;
+      if (created) {
+        await lease.firstCreate();
+        this.#fresh = false;
+      }
+      this.active.add(lease);
+      return created ? 'created' : 'connected';
+    });
+  }
+
+  async #bringUp() {
+    if (this.state === 'running') return;
+    if (this.state === 'stopped') {
+      await this.native.resume();
+    } else if (await this.native.find()) {
+      await this.native.connect();
+    } else {
+      await this.native.create();
+      this.#fresh = true;
+    }
+    this.state = 'running';
+    this.#look();
+  }
+
+  #look() {
+    const { inside, host } = this.native.place();
+    this.place = { inside, host, alias: this.spec.cwd };
+    this.facts = this.native.facts();
+  }
+
+  /** The other leases go on; the last one stops the sandbox. */
+  stop(lease) {
+    return this.#alone(async () => {
+      this.active.delete(lease);
+      if (this.state !== 'running') return;
+      if (this.active.size > 0) return lease.endProcesses();
+      await this.native.stop();
+      this.state = 'stopped';
+    });
+  }
+
+  destroy(lease) {
+    return this.#alone(async () => {
+      if (!this.holders.has(lease)) return;
+      if (this.holders.size > 1) {
+        await lease.endProcesses();
+      } else {
+        await this.native.destroy();
+        await this.native.close();
+        this.state = 'closed';
+        this.provider.sessions.delete(this.id);
+      }
+      this.active.delete(lease);
+      this.holders.delete(lease);
+    });
+  }
+
+  /** The sandbox is gone by itself; the next start makes or finds one. */
+  lost() {
+    if (this.state === 'running') this.state = 'lost';
+  }
+
+  // Life-cycle calls of different leases must not interleave.
+  #alone(work) {
+    const turn = this.#last.then(work, work);
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+}

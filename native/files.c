@@ -1,0 +1,325 @@
+/* Requests: from the loop to a pool thread and back, and what an errno means
+ * to the caller of a verb. */
+#include "files_internal.h"
+
+#include <errno.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct verb {
+  const char* operation;
+  int (*run)(struct sbx__job* job);
+};
+
+static const struct verb verbs[] = {
+    [SBX_FILE_READ] = {"files.read", sbx__file_read},
+    [SBX_FILE_WRITE] = {"files.write", sbx__file_write},
+    [SBX_FILE_APPEND] = {"files.append", sbx__file_append},
+    [SBX_FILE_DELETE] = {"files.delete", sbx__file_delete},
+    [SBX_FILE_COPY] = {"files.copy", sbx__file_copy},
+    [SBX_FILE_MOVE] = {"files.move", sbx__file_move},
+    [SBX_FILE_MKDIR] = {"files.mkdir", sbx__file_mkdir},
+    [SBX_FILE_RMDIR] = {"files.rmdir", sbx__file_rmdir},
+    [SBX_FILE_READDIR] = {"files.readdir", sbx__file_list},
+    [SBX_FILE_EXISTS] = {"files.exists", sbx__file_exists},
+    [SBX_FILE_STAT] = {"files.stat", sbx__file_stat},
+    [SBX_FILE_REALPATH] = {"files.realpath", sbx__file_realpath},
+    [SBX_FILE_WALK] = {"files.walk", sbx__file_list},
+    [SBX_FILE_GATHER] = {"files.gather", sbx__file_gather},
+};
+
+const char* sbx__operation(enum sbx_file_verb verb) {
+  return verbs[verb].operation;
+}
+
+/* --- one request in flight ------------------------------------------------ */
+
+struct queued {
+  uv_work_t work;
+  struct sbx_root* root;
+  struct sbx_file_request request;
+  struct sbx_file_result result;
+  struct sbx_error error;
+  int code;
+  sbx_file_cb cb;
+  void* arg;
+};
+
+static int run(struct sbx__job* job) {
+  struct sbx__identity old;
+  const struct verb* verb = &verbs[job->request->verb];
+  int rc = sbx__identity_take(job->root, &old);
+  if (rc < 0)
+    return sbx_error_set(job->error, SBX_E_INTERNAL, -rc, verb->operation,
+                         "Cannot take the workspace owner's user id %lld; "
+                         "run as root or as that user.",
+                         (long long)job->root->fsuid);
+  rc = verb->run(job);
+  sbx__identity_restore(&old);
+  return rc;
+}
+
+static void on_work(uv_work_t* work) {
+  struct queued* q = work->data;
+  struct sbx__job job = {q->root, &q->request, &q->result, &q->error};
+  q->code = run(&job);
+}
+
+static void on_worked(uv_work_t* work, int status) {
+  struct queued* q = work->data;
+  const char* operation = sbx__operation(q->request.verb);
+  if (status < 0)
+    q->code = sbx_error_set(&q->error, SBX_E_ABORTED, 0, operation,
+                            "The call was cancelled before it started.");
+  if (q->code < 0) {
+    free(q->result.data);
+    memset(&q->result, 0, sizeof(q->result));
+  }
+  q->cb(q->arg, q->code < 0 ? &q->error : NULL, &q->result);
+  sbx_root_unref(q->root);
+  free(q);
+}
+
+static size_t text_size(const char* text) {
+  return text ? strlen(text) + 1 : 0;
+}
+
+static const char* text_keep(char** at, const char* text) {
+  if (!text) return NULL;
+  char* copy = *at;
+  size_t size = strlen(text) + 1;
+  memcpy(copy, text, size);
+  *at += size;
+  return copy;
+}
+
+/* The request with its own paths and extensions, in one block. */
+static struct queued* queued_new(const struct sbx_file_request* request) {
+  size_t list = request->extensions_len * sizeof(char*);
+  size_t size = text_size(request->path) + text_size(request->to);
+  for (size_t i = 0; i < request->extensions_len; i++)
+    size += text_size(request->extensions[i]);
+  struct queued* q = calloc(1, sizeof(*q) + list + size);
+  if (!q) return NULL;
+  const char** extensions = (const char**)(q + 1);
+  char* at = (char*)(q + 1) + list;
+  q->request = *request;
+  q->request.path = text_keep(&at, request->path);
+  q->request.to = text_keep(&at, request->to);
+  q->request.extensions = extensions;
+  for (size_t i = 0; i < request->extensions_len; i++)
+    extensions[i] = text_keep(&at, request->extensions[i]);
+  return q;
+}
+
+static bool is_sound(const struct sbx_file_request* request) {
+  bool two = request->verb == SBX_FILE_COPY || request->verb == SBX_FILE_MOVE;
+  return request->verb >= SBX_FILE_READ && request->verb <= SBX_FILE_GATHER &&
+         request->path && (!two || request->to);
+}
+
+int sbx_files_request(uv_loop_t* loop, struct sbx_root* root,
+                      const struct sbx_file_request* request, sbx_file_cb cb,
+                      void* arg) {
+  if (!is_sound(request)) return SBX_E_INTERNAL;
+  struct queued* q = queued_new(request);
+  if (!q) return SBX_E_INTERNAL;
+  q->work.data = q;
+  q->root = root;
+  q->cb = cb;
+  q->arg = arg;
+  if (uv_queue_work(loop, &q->work, on_work, on_worked) < 0) {
+    free(q);
+    return SBX_E_INTERNAL;
+  }
+  sbx__root_ref(root);
+  return 0;
+}
+
+/* --- at once -------------------------------------------------------------- */
+
+enum { TRY_MAX = 64 << 10 };
+
+static int open_cached(const struct sbx_root* root, const char* path,
+                       int flags) {
+  uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
+  if (root->no_openat2) return -ENOSYS;
+  return sbx__openat2(root->fd, *path ? path : ".", flags, resolve);
+}
+
+static int read_cached(struct sbx__job* job, const struct statx* st) {
+  int fd = open_cached(job->root, job->request->path,
+                       O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return 0;
+  size_t size = st->stx_size;
+  void* data = malloc(size + 1);
+  struct iovec part = {data, size + 1};
+  struct statx now;
+  /* One byte more than there should be: a short answer is not the end of the
+   * file, it is the end of what the cache holds. */
+  bool whole = data && sbx__statx_fd(fd, &now) == 0 &&
+               sbx__same_file(st, &now) && S_ISREG(now.stx_mode) &&
+               preadv2(fd, &part, 1, 0, RWF_NOWAIT) == (ssize_t)size;
+  close(fd);
+  if (!whole) {
+    free(data);
+    return 0;
+  }
+  job->result->data = data;
+  job->result->len = size;
+  return 1;
+}
+
+static int try_stat(struct sbx__job* job, int fd) {
+  const struct sbx_file_request* request = job->request;
+  struct statx st;
+  if (sbx__statx_fd(fd, &st) < 0) return 0;
+  sbx__stat_fill(&st, &job->result->stat);
+  if (request->verb == SBX_FILE_STAT) return 1;
+  if (!S_ISREG(st.stx_mode) || st.stx_size > TRY_MAX) return 0;
+  if (request->max_bytes && st.stx_size > request->max_bytes) return 0;
+  return read_cached(job, &st);
+}
+
+static int try(struct sbx__job* job) {
+  const struct sbx_file_request* request = job->request;
+  int fd = open_cached(job->root, request->path, O_PATH);
+  bool exists = request->verb == SBX_FILE_EXISTS;
+  if (fd == -ENOENT || fd == -ENOTDIR) {
+    if (exists) return 1;
+    return sbx__fail(job, fd, request->path, SBX__SOURCE);
+  }
+  if (fd < 0) return 0;
+  job->result->exists = true;
+  int rc = exists ? 1 : try_stat(job, fd);
+  close(fd);
+  return rc;
+}
+
+int sbx_files_try(struct sbx_root* root,
+                  const struct sbx_file_request* request,
+                  struct sbx_file_result* result, struct sbx_error* error) {
+  struct sbx__identity old;
+  struct sbx__job job = {root, request, result, error};
+  bool suits = request->verb == SBX_FILE_READ ||
+               request->verb == SBX_FILE_EXISTS ||
+               (request->verb == SBX_FILE_STAT &&
+                !(request->flags & SBX_FILE_NOFOLLOW));
+  if (!suits || !is_sound(request)) return 0;
+  memset(result, 0, sizeof(*result));
+  if (sbx__identity_take(root, &old) < 0) return 0;
+  int rc = try(&job);
+  sbx__identity_restore(&old);
+  return rc;
+}
+
+/* --- errors --------------------------------------------------------------- */
+
+static int fail(struct sbx__job* job, int code, int sys, const char* path,
+                const char* text) {
+  return sbx_error_set(job->error, code, sys,
+                       sbx__operation(job->request->verb), "/%s %s", path,
+                       text);
+}
+
+int sbx__fail_special(struct sbx__job* job, const char* path, unsigned mode) {
+  return sbx_error_set(job->error, SBX_E_SPECIAL_FILE, 0,
+                       sbx__operation(job->request->verb),
+                       "/%s is %s, not a regular file; use it from a command.",
+                       path, sbx__kind(mode));
+}
+
+int sbx__fail_is_directory(struct sbx__job* job, const char* path) {
+  return fail(job, SBX_E_IS_DIRECTORY, EISDIR, path,
+              "is a folder; name a file, or use the call for folders.");
+}
+
+int sbx__fail_exists(struct sbx__job* job, const char* path) {
+  return fail(job, SBX_E_FILE_EXISTS, EEXIST, path,
+              "exists already; choose another name or allow overwriting.");
+}
+
+int sbx__fail_not_directory(struct sbx__job* job, const char* path) {
+  return fail(job, SBX_E_NOT_DIRECTORY, ENOTDIR, path,
+              "is not a folder or lies below a file; name a folder.");
+}
+
+int sbx__fail_parent(struct sbx__job* job, const char* path) {
+  const char* slash = strrchr(path, '/');
+  return sbx_error_set(job->error, SBX_E_DIRECTORY_NOT_FOUND, ENOENT,
+                       sbx__operation(job->request->verb),
+                       "The folder /%.*s does not exist; make it first.",
+                       slash ? (int)(slash - path) : 0, path);
+}
+
+static int fail_missing(struct sbx__job* job, const char* path,
+                        enum sbx__role role) {
+  int code = role == SBX__FOLDER ? SBX_E_DIRECTORY_NOT_FOUND
+                                 : SBX_E_FILE_NOT_FOUND;
+  return fail(job, code, ENOENT, path,
+              "does not exist; list its folder to see what is there.");
+}
+
+static int fail_space(struct sbx__job* job, int sys, const char* path) {
+  return fail(job, SBX_E_IO, sys, path,
+              sys == EDQUOT
+                  ? "was not changed: the disk quota is used up; free some."
+                  : "was not changed: no space is left; free some.");
+}
+
+static int fail_other(struct sbx__job* job, int sys, const char* path) {
+  bool retryable = sys == EBUSY || sys == ETXTBSY || sys == EMFILE ||
+                   sys == ENFILE || sys == ENOMEM || sys == EAGAIN;
+  int code = sbx_error_set(
+      job->error, SBX_E_IO, sys, sbx__operation(job->request->verb),
+      "/%s: %s (%s); %s.", path, uv_strerror(-sys), uv_err_name(-sys),
+      retryable ? "try again" : "check it with a command");
+  if (job->error) job->error->retryable = retryable;
+  return code;
+}
+
+int sbx__fail(struct sbx__job* job, int sys, const char* path,
+              enum sbx__role role) {
+  if (sys < 0) sys = -sys;
+  switch (sys) {
+    case ENOENT:
+      return fail_missing(job, path, role);
+    case ENOTDIR:
+      if (role == SBX__SOURCE) return fail_missing(job, path, role);
+      return sbx__fail_not_directory(job, path);
+    case EISDIR:
+      return sbx__fail_is_directory(job, path);
+    case EEXIST:
+      return sbx__fail_exists(job, path);
+    case ENOTEMPTY:
+      return fail(job, SBX_E_NOT_EMPTY, sys, path,
+                  "is not empty; remove it recursively or empty it first.");
+    case EXDEV:
+      return fail(job, SBX_E_ACCESS, sys, path,
+                  "is or goes through a link that leads out of the workspace; "
+                  "remove the link with a command (rm).");
+    case EACCES:
+    case EPERM:
+      return fail(job, SBX_E_ACCESS, sys, path,
+                  "is not permitted; check owner and mode with ls -l.");
+    case EROFS:
+      return fail(job, SBX_E_ACCESS, sys, path,
+                  "lies on a read-only file system; write elsewhere.");
+    case ENXIO:
+      return sbx__fail_special(job, path, S_IFSOCK);
+    case ELOOP:
+      return fail(job, SBX_E_IO, sys, path,
+                  "is a link that leads back to itself; remove it (rm).");
+    case ENAMETOOLONG:
+      return fail(job, SBX_E_INVALID_INPUT, sys, path,
+                  "is too long (255 bytes a name, 4095 a path); shorten it.");
+    case ENOSPC:
+    case EDQUOT:
+      return fail_space(job, sys, path);
+    default:
+      return fail_other(job, sys, path);
+  }
+}

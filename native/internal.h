@@ -1,0 +1,33 @@
+/* What session.c and process.c know of each other; nothing public. */
+#ifndef SBX_INTERNAL_H
+#define SBX_INTERNAL_H
+
+#include <stddef.h>
+
+#include "session.h"
+
+/* One command, as the session routes messages to it. */
+struct sbx__client {
+  uint32_t id;
+  struct sbx__client* next;
+  /* One message with its payload; the client may detach itself in it. */
+  void (*on_message)(struct sbx__client* c, const struct sbx_msg* msg,
+                     const void* payload, size_t len);
+  /* The session is over: no message follows. The client is detached already. */
+  void (*on_gone)(struct sbx__client* c);
+};
+
+uv_loop_t* sbx__session_loop(const struct sbx_session* s);
+bool sbx__session_running(const struct sbx_session* s);
+
+/* Gives the client an id of its own and routes to it until detached. */
+void sbx__session_attach(struct sbx_session* s, struct sbx__client* c);
+void sbx__session_detach(struct sbx_session* s, struct sbx__client* c);
+
+/* Sends one message, or queues it while the socket is full. Takes over the
+ * descriptors, on failure too. Negative errno: it could not be taken. */
+int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
+                      const void* payload, size_t len, const int* fds,
+                      size_t nfds);
+
+#endif

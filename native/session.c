@@ -1,0 +1,780 @@
+/* A running launcher: starts the program, talks to PID 1 over the control
+ * socket, routes its messages to the commands, and makes sure that the end of
+ * either side is noticed by the other.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "internal.h"
+#include "launcher.h"
+#include "setup.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+enum {
+  START_MS = 30000, /* from the spawn to READY or FAIL */
+  HUNG_MS = 5000,   /* what the monitor may take to end, before it is killed */
+  REAP_MS = 10,     /* between looks where there are no pidfds */
+  BUCKETS = 64,
+  MESSAGES_PER_TURN = 128,
+  ANSWER_MAX = 8192
+};
+
+enum state {
+  STARTING, /* launcher runs, no answer yet */
+  READY,
+  ENDING, /* its end was asked for or noticed; waits for the monitor */
+  OVER    /* the monitor was reaped */
+};
+
+/* One message that the socket had no room for. */
+struct outgoing {
+  struct outgoing* next;
+  int fds[SBX_MSG_FDS_MAX];
+  size_t nfds;
+  size_t len;
+  char bytes[];
+};
+
+/* One sbx_session_end_all that waits for EMPTY. */
+struct emptying {
+  struct emptying* next;
+  sbx_session_cb cb;
+  void* arg;
+};
+
+struct sbx_session {
+  uv_loop_t* loop;
+  struct sbx_session_events events;
+  enum state state;
+  bool was_ready;
+  bool failed; /* the set-up error was reported or is in `error` */
+  struct sbx_error error;
+
+  uv_poll_t control;
+  int control_fd;
+  int life_fd;
+  bool writing;
+  struct outgoing* first;
+  struct outgoing** last;
+
+  pid_t pid;
+  int pid_fd;
+  int status;
+  uv_poll_t gone;   /* on the pidfd */
+  uv_timer_t timer; /* start limit, then the limit for hanging, or reaping */
+  uint64_t deadline;
+  unsigned handles;
+
+  uint32_t next_id;
+  size_t clients;
+  struct sbx__client* buckets[BUCKETS];
+  struct emptying* emptying;
+
+  bool settled; /* everything about the end was reported */
+  bool closing;
+  sbx_session_cb close_cb;
+  void* close_arg;
+};
+
+static void begin_end(struct sbx_session* s);
+
+/* ---- descriptors ---- */
+
+static void close_fd(int* fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+static void close_fds(const int* fds, size_t n) {
+  for (size_t i = 0; i < n; i++) close(fds[i]);
+}
+
+/* ---- the loop is kept alive by work, not by an idle sandbox ---- */
+
+static void reref(struct sbx_session* s) {
+  bool busy = s->state == STARTING || s->closing || s->clients > 0 ||
+              s->emptying != NULL;
+  uv_handle_t* handles[] = {(uv_handle_t*) &s->control,
+                            (uv_handle_t*) &s->timer,
+                            (uv_handle_t*) &s->gone};
+
+  for (size_t i = 0; i < 3; i++) {
+    if (i == 2 && s->pid_fd < 0) continue;
+    if (busy)
+      uv_ref(handles[i]);
+    else
+      uv_unref(handles[i]);
+  }
+}
+
+/* ---- clients ---- */
+
+uv_loop_t* sbx__session_loop(const struct sbx_session* s) {
+  return s->loop;
+}
+
+bool sbx__session_running(const struct sbx_session* s) {
+  return s->state == READY && !s->closing;
+}
+
+void sbx__session_attach(struct sbx_session* s, struct sbx__client* c) {
+  struct sbx__client** bucket;
+
+  c->id = ++s->next_id;
+  bucket = &s->buckets[c->id % BUCKETS];
+  c->next = *bucket;
+  *bucket = c;
+  s->clients++;
+  reref(s);
+}
+
+void sbx__session_detach(struct sbx_session* s, struct sbx__client* c) {
+  struct sbx__client** at = &s->buckets[c->id % BUCKETS];
+
+  while (*at != NULL && *at != c) at = &(*at)->next;
+  if (*at == NULL) return;
+  *at = c->next;
+  s->clients--;
+  reref(s);
+}
+
+static struct sbx__client* client_of(struct sbx_session* s, uint32_t id) {
+  struct sbx__client* c = s->buckets[id % BUCKETS];
+
+  while (c != NULL && c->id != id) c = c->next;
+  return c;
+}
+
+/* A client may start or end others in its callback: always from the front. */
+static void settle_clients(struct sbx_session* s) {
+  for (size_t i = 0; i < BUCKETS; i++) {
+    while (s->buckets[i] != NULL) {
+      struct sbx__client* c = s->buckets[i];
+
+      sbx__session_detach(s, c);
+      c->on_gone(c);
+    }
+  }
+}
+
+static void settle_emptying(struct sbx_session* s) {
+  struct emptying* list = s->emptying;
+
+  s->emptying = NULL;
+  while (list != NULL) {
+    struct emptying* e = list;
+
+    list = e->next;
+    e->cb(e->arg);
+    free(e);
+  }
+  reref(s);
+}
+
+/* ---- sending ---- */
+
+static void outgoing_free(struct outgoing* o) {
+  close_fds(o->fds, o->nfds);
+  free(o);
+}
+
+static void drop_queue(struct sbx_session* s) {
+  while (s->first != NULL) {
+    struct outgoing* o = s->first;
+
+    s->first = o->next;
+    outgoing_free(o);
+  }
+  s->last = &s->first;
+}
+
+/* 0, or a negative errno. The descriptors stay the caller's. */
+static int send_now(int fd, const struct iovec* iov, size_t niov,
+                    const int* fds, size_t nfds) {
+  union {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * SBX_MSG_FDS_MAX)];
+  } control;
+  struct msghdr mh = {.msg_iov = (struct iovec*) (uintptr_t) iov,
+                      .msg_iovlen = niov};
+  ssize_t n;
+
+  if (nfds > 0) {
+    struct cmsghdr* cmsg = &control.align;
+
+    memset(&control, 0, sizeof(control));
+    mh.msg_control = &control;
+    mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+    memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * nfds);
+  }
+  do {
+    n = sendmsg(fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (n < 0 && errno == EINTR);
+  return n < 0 ? -errno : 0;
+}
+
+/* Full socket, or too many descriptors under way: both pass. */
+static bool passes(int err) {
+  return err == -EAGAIN || err == -EWOULDBLOCK || err == -ENOBUFS ||
+         err == -ETOOMANYREFS;
+}
+
+static void on_control(uv_poll_t* handle, int status, int events);
+
+static void watch(struct sbx_session* s, bool writing) {
+  s->writing = writing;
+  uv_poll_start(&s->control, UV_READABLE | (writing ? UV_WRITABLE : 0),
+                on_control);
+}
+
+static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
+                   const int* fds, size_t nfds) {
+  size_t len = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
+  struct outgoing* o = malloc(sizeof(*o) + len);
+
+  if (o == NULL) return -ENOMEM;
+  o->next = NULL;
+  o->len = len;
+  o->nfds = nfds;
+  if (nfds > 0) memcpy(o->fds, fds, nfds * sizeof(*fds));
+  memcpy(o->bytes, iov[0].iov_base, iov[0].iov_len);
+  if (niov > 1)
+    memcpy(o->bytes + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
+  *s->last = o;
+  s->last = &o->next;
+  if (!s->writing) watch(s, true);
+  return 0;
+}
+
+int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
+                      const void* payload, size_t len, const int* fds,
+                      size_t nfds) {
+  struct iovec iov[2] = {
+      {(void*) (uintptr_t) msg, sizeof(*msg)},
+      {(void*) (uintptr_t) payload, len},
+  };
+  size_t niov = len > 0 ? 2 : 1;
+  int err = -EPIPE;
+
+  if (s->control_fd >= 0 && s->state <= READY) {
+    err = s->first != NULL ? -EAGAIN
+                           : send_now(s->control_fd, iov, niov, fds, nfds);
+    if (passes(err)) {
+      err = enqueue(s, iov, niov, fds, nfds);
+      if (err == 0) return 0;
+    }
+  }
+  close_fds(fds, nfds);
+  return err;
+}
+
+static void on_writable(struct sbx_session* s) {
+  while (s->first != NULL) {
+    struct outgoing* o = s->first;
+    struct iovec iov = {o->bytes, o->len};
+    int err = send_now(s->control_fd, &iov, 1, o->fds, o->nfds);
+
+    /* Any other failure means a dead peer: its EOF is on the way. */
+    if (passes(err)) return;
+    s->first = o->next;
+    if (s->first == NULL) s->last = &s->first;
+    outgoing_free(o);
+  }
+  watch(s, false);
+}
+
+/* ---- the monitor's end ---- */
+
+static void finish(struct sbx_session* s) {
+  sbx_session_cb cb = s->close_cb;
+  void* arg = s->close_arg;
+
+  free(s);
+  if (cb != NULL) cb(arg);
+}
+
+static void on_closed(uv_handle_t* handle) {
+  struct sbx_session* s = handle->data;
+
+  if (--s->handles == 0) finish(s);
+}
+
+static void close_handles(struct sbx_session* s) {
+  uv_close((uv_handle_t*) &s->timer, on_closed);
+  uv_close((uv_handle_t*) &s->control, on_closed);
+  if (s->pid_fd >= 0) uv_close((uv_handle_t*) &s->gone, on_closed);
+  close_fd(&s->pid_fd);
+}
+
+static void describe_silent_end(struct sbx_session* s) {
+  int status = s->status;
+
+  sbx_error_set(&s->error, SBX_E_UNAVAILABLE, 0, "start",
+                "The sandbox's launcher ended before it was ready, without "
+                "saying why (%s %d). A security module or a seccomp profile "
+                "around this process may have killed it.",
+                WIFSIGNALED(status) ? "signal" : "exit code",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static void report_failure(struct sbx_session* s) {
+  if (!s->failed) describe_silent_end(s);
+  s->failed = true;
+  if (!s->closing) s->events.on_ready(s->events.data, &s->error, NULL);
+}
+
+static void report_loss(struct sbx_session* s) {
+  struct sbx_error error;
+
+  sbx_error_set(&error, SBX_E_UNAVAILABLE, 0, "session",
+                "The sandbox's processes were ended from outside (its first "
+                "process or its monitor was killed).");
+  error.retryable = true;
+  s->events.on_lost(s->events.data, &error);
+}
+
+/* The monitor is reaped, so nothing of the sandbox runs any more: what the
+ * commands wrote lies in their pipes and can be read out. */
+static void on_reaped(struct sbx_session* s) {
+  s->state = OVER;
+  uv_timer_stop(&s->timer);
+  if (s->pid_fd >= 0) uv_poll_stop(&s->gone);
+  settle_clients(s);
+  settle_emptying(s);
+  if (!s->was_ready)
+    report_failure(s);
+  else if (!s->closing)
+    report_loss(s);
+  /* A callback above may have asked for the close. */
+  s->settled = true;
+  if (s->closing) close_handles(s);
+}
+
+/* True once the monitor is a zombie no more. */
+static bool reap(struct sbx_session* s) {
+  pid_t pid;
+
+  if (s->state == OVER) return false;
+  do {
+    pid = waitpid(s->pid, &s->status, WNOHANG);
+  } while (pid < 0 && errno == EINTR);
+  /* ECHILD: somebody else in this process waits for every child. */
+  return pid == s->pid || (pid < 0 && errno == ECHILD);
+}
+
+static void on_gone(uv_poll_t* handle, int status, int events) {
+  struct sbx_session* s = handle->data;
+
+  (void) status;
+  (void) events;
+  if (!reap(s)) return;
+  if (s->state != ENDING) begin_end(s);
+  on_reaped(s);
+}
+
+static void on_timer(uv_timer_t* handle);
+
+static void arm(struct sbx_session* s, uint64_t ms) {
+  uv_update_time(s->loop);
+  s->deadline = uv_now(s->loop) + ms;
+  /* Without a pidfd this timer is also what notices the end. */
+  if (s->pid_fd < 0 && s->state == ENDING)
+    uv_timer_start(&s->timer, on_timer, REAP_MS, REAP_MS);
+  else
+    uv_timer_start(&s->timer, on_timer, ms, 0);
+}
+
+static void on_start_late(struct sbx_session* s) {
+  sbx_error_set(&s->error, SBX_E_UNAVAILABLE, ETIMEDOUT, "start",
+                "The sandbox's launcher gave no answer within %d seconds.",
+                START_MS / 1000);
+  s->failed = true;
+  begin_end(s);
+}
+
+static void on_timer(uv_timer_t* handle) {
+  struct sbx_session* s = handle->data;
+
+  switch (s->state) {
+    case STARTING: on_start_late(s); break;
+    case READY: begin_end(s); break; /* end_all got no answer */
+    case ENDING:
+      if (s->pid_fd < 0 && reap(s)) {
+        on_reaped(s);
+      } else if (uv_now(s->loop) >= s->deadline) {
+        kill(s->pid, SIGKILL);
+        arm(s, HUNG_MS);
+      }
+      break;
+    case OVER: break;
+  }
+}
+
+/* Lets go of both ends: PID 1 and the monitor see it and end everything. */
+static void begin_end(struct sbx_session* s) {
+  s->state = ENDING;
+  uv_poll_stop(&s->control);
+  close_fd(&s->control_fd);
+  close_fd(&s->life_fd);
+  drop_queue(s);
+  arm(s, HUNG_MS);
+  reref(s);
+}
+
+/* ---- receiving ---- */
+
+struct received {
+  struct sbx_msg* msg;
+  const char* payload;
+  size_t len;
+  int fds[SBX_MSG_FDS_MAX];
+  size_t nfds;
+};
+
+static void take_fds(struct msghdr* mh, struct received* r) {
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t i = 0; i < n; i++) {
+      int fd;
+
+      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      if (r->nfds < SBX_MSG_FDS_MAX)
+        r->fds[r->nfds++] = fd;
+      else
+        close(fd);
+    }
+  }
+}
+
+/* 1: a message, 0: end of file, negative errno. */
+static int receive(int fd, char* buffer, struct received* r) {
+  char control[CMSG_SPACE(sizeof(int) * SBX_MSG_FDS_MAX)]
+      __attribute__((aligned(sizeof(size_t))));
+  struct iovec iov = {buffer, ANSWER_MAX};
+  struct msghdr mh = {.msg_iov = &iov,
+                      .msg_iovlen = 1,
+                      .msg_control = control,
+                      .msg_controllen = sizeof(control)};
+  ssize_t n;
+
+  r->nfds = 0;
+  do {
+    n = recvmsg(fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return -errno;
+  take_fds(&mh, r);
+  if (n == 0 && r->nfds == 0) return 0;
+  if ((size_t) n < sizeof(struct sbx_msg) ||
+      (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    close_fds(r->fds, r->nfds);
+    return -EPROTO;
+  }
+  r->msg = (struct sbx_msg*) (void*) buffer;
+  r->payload = buffer + sizeof(struct sbx_msg);
+  r->len = (size_t) n - sizeof(struct sbx_msg);
+  return 1;
+}
+
+static void on_ready(struct sbx_session* s, struct received* r) {
+  struct sbx_session_ready ready = {.landlock_abi = r->msg->a,
+                                    .flags = r->msg->b,
+                                    .workspace_fd = -1,
+                                    .root_fd = -1};
+
+  if (s->state != STARTING) return;
+  if (r->nfds > 0) ready.workspace_fd = r->fds[0];
+  if (r->nfds > 1) ready.root_fd = r->fds[1];
+  for (size_t i = 2; i < r->nfds; i++) close(r->fds[i]);
+  r->nfds = 0;
+  s->state = READY;
+  s->was_ready = true;
+  uv_timer_stop(&s->timer);
+  reref(s);
+  s->events.on_ready(s->events.data, NULL, &ready);
+}
+
+static void on_fail(struct sbx_session* s, const struct received* r) {
+  struct sbx_setup_place place;
+  char detail[256] = "";
+  size_t len = r->len < sizeof(detail) - 1 ? r->len : sizeof(detail) - 1;
+
+  if (s->state != STARTING || s->failed) return;
+  memcpy(detail, r->payload, len);
+  sbx_setup_look(&place);
+  sbx_setup_error(&s->error, &place, (int) r->msg->a, (int) r->msg->b, detail);
+  s->failed = true;
+}
+
+static void on_message(struct sbx_session* s, struct received* r) {
+  struct sbx__client* c;
+
+  switch (r->msg->type) {
+    case SBX_MSG_READY: on_ready(s, r); break;
+    case SBX_MSG_FAIL: on_fail(s, r); break;
+    case SBX_MSG_EMPTY:
+      uv_timer_stop(&s->timer);
+      settle_emptying(s);
+      break;
+    default:
+      c = client_of(s, r->msg->id);
+      if (c != NULL) c->on_message(c, r->msg, r->payload, r->len);
+  }
+  close_fds(r->fds, r->nfds);
+}
+
+static void on_control(uv_poll_t* handle, int status, int events) {
+  struct sbx_session* s = handle->data;
+  char buffer[ANSWER_MAX] __attribute__((aligned(8)));
+  struct received r = {0};
+  int err = 1;
+
+  if (status == 0 && (events & UV_WRITABLE) != 0) on_writable(s);
+  for (int i = 0; i < MESSAGES_PER_TURN && s->state <= READY; i++) {
+    err = receive(s->control_fd, buffer, &r);
+    if (err != 1) break;
+    on_message(s, &r);
+  }
+  if (s->state > READY || err == 1 || err == -EAGAIN) return;
+  begin_end(s);
+}
+
+/* ---- starting ---- */
+
+/* The numbers that the child's descriptors get are all below 16, so a source
+ * above cannot be overwritten by an earlier dup2. */
+static int up(int fd) {
+  int high;
+
+  if (fd < 0) return -errno;
+  high = fcntl(fd, F_DUPFD_CLOEXEC, 16);
+  if (high < 0) high = -errno;
+  close(fd);
+  return high;
+}
+
+struct start {
+  int null_fd;
+  int control[2]; /* ours, theirs */
+  int life[2];    /* their read end, our write end */
+  int config;
+};
+
+static void start_clear(struct start* st) {
+  close_fd(&st->null_fd);
+  close_fd(&st->control[0]);
+  close_fd(&st->control[1]);
+  close_fd(&st->life[0]);
+  close_fd(&st->life[1]);
+  close_fd(&st->config);
+}
+
+static int start_open(struct start* st, const struct sbx_config* config) {
+  int pair[2];
+
+  *st = (struct start){-1, {-1, -1}, {-1, -1}, -1};
+  st->config = sbx_config_open(config);
+  if (st->config < 0) return st->config;
+  st->config = up(st->config);
+  st->null_fd = up(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+    return -errno;
+  st->control[0] = pair[0];
+  st->control[1] = up(pair[1]);
+  if (pipe2(pair, O_CLOEXEC) < 0) return -errno;
+  st->life[0] = up(pair[0]);
+  st->life[1] = pair[1];
+  if (st->config < 0) return st->config;
+  if (st->null_fd < 0) return st->null_fd;
+  return st->control[1] < 0 ? st->control[1] : st->life[0] < 0 ? st->life[0] : 0;
+}
+
+static int add_dups(posix_spawn_file_actions_t* actions,
+                    const struct start* st) {
+  const int from[] = {st->null_fd,    st->null_fd, st->null_fd,
+                      st->control[1], st->life[0], st->config};
+  int err = 0;
+
+  for (int to = 0; to < 6 && err == 0; to++)
+    err = posix_spawn_file_actions_adddup2(actions, from[to], to);
+  return err;
+}
+
+/* posix_spawn and not uv_spawn: libuv forks, and the fork of a big Node costs
+ * several times what the whole start does. */
+static int start_program(const struct start* st, pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attr;
+  char path[32];
+  char* argv[] = {(char*) (uintptr_t) "sandbox", NULL};
+  char* env[] = {NULL};
+  sigset_t set;
+  int program = sbx_launcher_fd();
+  int err;
+
+  if (program < 0) return program;
+  snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+  if (posix_spawn_file_actions_init(&actions) != 0) return -ENOMEM;
+  if (posix_spawnattr_init(&attr) != 0) {
+    posix_spawn_file_actions_destroy(&actions);
+    return -ENOMEM;
+  }
+  sigemptyset(&set);
+  posix_spawnattr_setsigmask(&attr, &set);
+  sigfillset(&set);
+  posix_spawnattr_setsigdefault(&attr, &set);
+  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+                                      POSIX_SPAWN_SETSIGDEF |
+                                      POSIX_SPAWN_SETSID);
+  err = add_dups(&actions, st);
+  if (err == 0) err = posix_spawn(pid, path, &actions, &attr, argv, env);
+  posix_spawnattr_destroy(&attr);
+  posix_spawn_file_actions_destroy(&actions);
+  return -err;
+}
+
+static void watch_monitor(struct sbx_session* s) {
+  s->pid_fd = (int) syscall(SYS_pidfd_open, s->pid, 0);
+  if (s->pid_fd < 0) return;
+  fcntl(s->pid_fd, F_SETFD, FD_CLOEXEC);
+  if (uv_poll_init(s->loop, &s->gone, s->pid_fd) != 0) {
+    close_fd(&s->pid_fd);
+    return;
+  }
+  s->gone.data = s;
+  s->handles++;
+  uv_poll_start(&s->gone, UV_READABLE, on_gone);
+}
+
+static int start_error(struct sbx_error* error, int err) {
+  sbx_error_set(error, SBX_E_UNAVAILABLE, -err, "start",
+                "The sandbox's launcher could not be started: %s.%s",
+                uv_strerror(err),
+                err == -EACCES || err == -EPERM
+                    ? " This machine refuses to execute programs from memory "
+                      "and from /dev/shm and /tmp: set vm.memfd_noexec below 2 "
+                      "or mount one of them with exec."
+                    : "");
+  if (error != NULL)
+    error->retryable = err == -EAGAIN || err == -ENOMEM || err == -EMFILE;
+  return SBX_E_UNAVAILABLE;
+}
+
+static int start_launcher(struct sbx_session* s,
+                          const struct sbx_config* config) {
+  struct start st;
+  int err = start_open(&st, config);
+
+  if (err == 0) err = uv_poll_init(s->loop, &s->control, st.control[0]);
+  if (err != 0) {
+    start_clear(&st);
+    return err;
+  }
+  s->handles++;
+  s->control.data = s;
+  err = start_program(&st, &s->pid);
+  s->control_fd = st.control[0];
+  s->life_fd = st.life[1];
+  st.control[0] = st.life[1] = -1;
+  start_clear(&st);
+  return err;
+}
+
+static void on_start_closed(uv_handle_t* handle) {
+  struct sbx_session* s = handle->data;
+
+  if (--s->handles == 0) free(s);
+}
+
+int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
+                      const struct sbx_session_events* events,
+                      struct sbx_session** out, struct sbx_error* error) {
+  struct sbx_session* s = calloc(1, sizeof(*s));
+  int err;
+
+  *out = NULL;
+  if (s == NULL) return start_error(error, UV_ENOMEM);
+  s->loop = loop;
+  s->events = *events;
+  s->control_fd = s->life_fd = s->pid_fd = -1;
+  s->last = &s->first;
+  err = start_launcher(s, config);
+  if (err != 0) {
+    close_fd(&s->life_fd);
+    if (s->handles == 0)
+      free(s);
+    else
+      uv_close((uv_handle_t*) &s->control, on_start_closed);
+    close_fd(&s->control_fd);
+    return start_error(error, err);
+  }
+  uv_timer_init(loop, &s->timer);
+  s->timer.data = s;
+  s->handles++;
+  watch_monitor(s);
+  watch(s, false);
+  arm(s, START_MS);
+  reref(s);
+  *out = s;
+  return 0;
+}
+
+/* ---- ending ---- */
+
+void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
+                         sbx_session_cb cb, void* arg) {
+  struct sbx_msg msg = {.type = SBX_MSG_END,
+                        .id = 0,
+                        .a = grace_ms < UINT32_MAX ? (uint32_t) grace_ms
+                                                   : UINT32_MAX,
+                        .b = SBX_SCOPE_ALL};
+  struct emptying* e = malloc(sizeof(*e));
+
+  if (e == NULL || s->state != READY ||
+      sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
+    free(e);
+    /* Nothing runs, or nothing can be said to it: then it has to end. */
+    if (s->state == READY) begin_end(s);
+    cb(arg);
+    return;
+  }
+  *e = (struct emptying){s->emptying, cb, arg};
+  s->emptying = e;
+  arm(s, grace_ms + HUNG_MS);
+  reref(s);
+}
+
+void sbx_session_close(struct sbx_session* s, sbx_session_cb cb, void* arg) {
+  if (s->closing) return;
+  s->closing = true;
+  s->close_cb = cb;
+  s->close_arg = arg;
+  if (s->settled) {
+    close_handles(s);
+    return;
+  }
+  if (s->state <= READY) begin_end(s);
+  reref(s);
+}

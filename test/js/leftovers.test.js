@@ -1,0 +1,55 @@
+// Whatever happens to the host process, nothing of a session stays: no process,
+// no temporary folder.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const orphans = path.join(here, '../../build/native/orphans');
+const victim = path.join(here, '../helpers/victim.js');
+const run = promisify(execFile);
+// SBX_TEST_STORM multiplies the rounds; the deep checks set it.
+const storm = Number(process.env.SBX_TEST_STORM ?? 1);
+
+function mounts() {
+  return readFileSync('/proc/self/mounts', 'utf8').split('\n').length;
+}
+
+/** Runs the victim in a folder of its own; -> what it left. */
+async function aftermath(way, delay) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'leftovers-'));
+  const before = mounts();
+  try {
+    const { stdout, stderr } = await run(orphans, ['5000', process.execPath, victim, way, String(delay)], {
+      env: { PATH: process.env.PATH, TMPDIR: folder, HOME: folder },
+    });
+    const left = Number(/left (\d+)/.exec(stdout)?.[1] ?? -1);
+    return { left, folders: readdirSync(folder), mounts: mounts() - before, stdout, stderr };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function check(way, delay) {
+  const result = await aftermath(way, delay);
+  const where = `${way} after ${delay} ms: ${result.stdout}${result.stderr}`;
+  assert.equal(result.left, 0, `processes left: ${where}`);
+  assert.deepEqual(result.folders, [], `folders left: ${where}`);
+  assert.equal(result.mounts, 0, `mounts left: ${where}`);
+}
+
+for (const way of ['sigkill', 'exit', 'throw', 'worker', 'worker-exit', 'destroy']) {
+  test(`nothing is left after ${way} at a random moment`, async () => {
+    for (let round = 0; round < 6 * storm; round++) {
+      await check(way, Math.floor(Math.random() * 60));
+    }
+  });
+  test(`nothing is left after ${way} with commands running`, async () => {
+    await check(way, 400);
+  });
+}
