@@ -54,6 +54,7 @@ export class Lease {
   live = false;
   processes = new Set(); // running ones, of this lease
   sdk; // what onFirstCreate gets; set by the owner
+  onGone; // called when the sandbox ended by itself; set by the owner
 
   /** options: id, identity, cwd, workingDirectory, ports, env, onFirstCreate */
   constructor(provider, options) {
@@ -152,11 +153,15 @@ export class Lease {
     await Promise.all(ends);
   }
 
-  /** True when `error` says that the sandbox is gone: it is started anew by the next call. */
+  /**
+   * True when `error` says that the sandbox has ended by itself; the next start
+   * makes or finds one. A lack of descriptors or processes has an errno.
+   */
   noteError(error) {
-    if (error?.code !== 'unavailable' || this.session.state !== 'running') return false;
+    if (error?.code !== 'unavailable' || error.errno || error.step || !this.live) return false;
     this.session.lost();
     this.live = false;
+    this.onGone?.(error);
     return true;
   }
 }

@@ -27,14 +27,29 @@ static int append_check(struct sbx__job* job, const struct sbx__spot* spot) {
   return sbx__fail_special(job, path, spot->st.stx_mode);
 }
 
+/* A full disk: takes back the part that found room, if nobody without our
+ * lock wrote behind it. */
+static void append_undo(int fd, uint64_t before, size_t written) {
+  struct statx st;
+  if (written == 0 || sbx__statx_fd(fd, &st) < 0) return;
+  if (st.stx_size == before + written && ftruncate(fd, (off_t)before) < 0)
+    return;
+}
+
 /* One call for everything, which O_APPEND keeps in one piece. */
-static int append_write(int fd, const char* data, size_t len) {
-  while (len > 0) {
-    ssize_t n = write(fd, data, len < (1u << 30) ? len : 1u << 30);
+static int append_write(int fd, uint64_t before, const char* data,
+                        size_t len) {
+  size_t at = 0;
+  while (at < len) {
+    size_t step = len - at < (1u << 30) ? len - at : 1u << 30;
+    ssize_t n = write(fd, data + at, step);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -errno;
-    data += n;
-    len -= (size_t)n;
+    if (n < 0) {
+      int rc = -errno;
+      append_undo(fd, before, at);
+      return rc;
+    }
+    at += (size_t)n;
   }
   return 0;
 }
@@ -52,14 +67,13 @@ static int append_settle(struct sbx__spot* spot, int fd, struct statx* st) {
 
 static int append_open(struct sbx__job* job, struct sbx__spot* spot, int fd) {
   const struct sbx_file_request* request = job->request;
-  bool fresh = !spot->present;
+  bool fresh = !spot->present; /* before it was opened */
   struct statx st;
   int rc = append_settle(spot, fd, &st);
   if (rc == AGAIN) return AGAIN;
-  uint64_t before = st.stx_size;
-  if (rc == 0) rc = append_write(fd, request->data, request->data_len);
-  /* A full disk: takes back the part that found room. */
-  if (rc < 0 && before == 0 && fresh && ftruncate(fd, 0) == 0)
+  if (rc == 0)
+    rc = append_write(fd, st.stx_size, request->data, request->data_len);
+  if (rc < 0 && fresh && sbx__statx_fd(fd, &st) == 0 && st.stx_size == 0)
     unlinkat(spot->dir, spot->name, 0);
   if (rc < 0) return sbx__fail(job, rc, request->path, SBX__TARGET);
   uint32_t mode = fresh && st.stx_size == 0

@@ -177,23 +177,24 @@ struct sbx__tree {
   bool hidden;
   char* path; /* of the current node, relative to top */
   size_t path_size;
-  size_t depth; /* of the current node: 1 for what lies in top */
   struct sbx__level* levels;
+  size_t depth; /* levels in use; of the current node: 1 for what is in top */
   size_t levels_size;
 };
 
 struct sbx__node {
-  int dir; /* folder that holds it; borrowed until the next call */
   const char* name;
-  const char* path; /* NUL-terminated, relative to the top */
-  size_t path_len;
+  const char* path; /* NUL-terminated, relative to the top; valid, as the name,
+                       until the next call */
   size_t name_len;
+  size_t path_len;
   size_t depth;
   uint8_t type; /* DT_* */
   bool leave;   /* the second visit of a folder that was entered */
 };
 
-/* `top` must be open for reading and stay open until close. */
+/* `top` must be open for reading and stay open until close, which is to be
+ * called in any case. */
 int sbx__tree_open(struct sbx__tree* tree, const struct sbx_root* root,
                    int top, bool hidden);
 
@@ -201,12 +202,15 @@ int sbx__tree_open(struct sbx__tree* tree, const struct sbx_root* root,
  * entered before the next call. */
 int sbx__tree_next(struct sbx__tree* tree, struct sbx__node* node);
 
+/* The folder that holds the node; borrowed until the next call. */
+int sbx__tree_dir(struct sbx__tree* tree);
+
 /* Of the folder that next gave. An error leaves it unentered. */
-int sbx__tree_enter(struct sbx__tree* tree);
+int sbx__tree_enter(struct sbx__tree* tree, const struct sbx__node* node);
 void sbx__tree_close(struct sbx__tree* tree);
 
-/* Errors that concern one folder and not the whole walk. */
-bool sbx__tree_skippable(int sys);
+/* Errors that concern one name (gone, closed, changed) and not the walk. */
+bool sbx__tree_skips(int rc);
 
 /* --- replace.c: new content for a name, in one step ----------------------- */
 

@@ -92,10 +92,13 @@ static void process_free(struct sbx_process* p) {
   free(p);
 }
 
-static void on_closed(uv_handle_t* handle) {
-  struct sbx_process* p = handle->data;
-
+/* Handles keep the struct alive, and so does a running callback. */
+static void release(struct sbx_process* p) {
   if (--p->handles == 0 && p->closed) process_free(p);
+}
+
+static void on_closed(uv_handle_t* handle) {
+  release(handle->data);
 }
 
 static void handle_close(uv_handle_t* handle, bool* open) {
@@ -478,9 +481,10 @@ static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
                        const void* payload, size_t len) {
   struct sbx_process* p = (struct sbx_process*) c;
 
+  p->handles++;
   switch (msg->type) {
     case SBX_MSG_SPAWNED:
-      if (p->spawned) return;
+      if (p->spawned) break;
       p->spawned = true;
       if (p->events.on_spawn != NULL) p->events.on_spawn(p->events.data, msg->a);
       break;
@@ -488,6 +492,7 @@ static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
     case SBX_MSG_EXIT: on_exit_message(p, (int) msg->a, payload, len); break;
     default: break;
   }
+  release(p);
 }
 
 static void on_gone(struct sbx__client* c) {
@@ -496,6 +501,7 @@ static void on_gone(struct sbx__client* c) {
                                       .signal = SIGKILL};
   struct sbx_error error;
 
+  p->handles++;
   p->session = NULL;
   p->killed = true;
   if (!p->spawned) {
@@ -504,6 +510,7 @@ static void on_gone(struct sbx__client* c) {
     result = (struct sbx_process_result){.exit_code = -1, .error = &error};
   }
   settle(p, &result, false);
+  release(p);
 }
 
 /* ---- ending it ---- */

@@ -396,8 +396,8 @@ static int write_over(int fd, const struct sbx__content* content,
                       off_t old_size) {
   off_t size = (off_t)content_size(content);
   int rc = 0;
-  if (size > 0 && fallocate(fd, 0, 0, size) < 0 && errno != EOPNOTSUPP &&
-      errno != ENOSYS)
+  if (size > 0 && fallocate(fd, 0, 0, size) < 0 &&
+      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
     rc = -errno;
   if (rc == 0 && content->fd < 0 && size > old_size)
     rc = write_at(fd, (const char*)content->data + old_size,

@@ -445,7 +445,7 @@ static void begin_end(struct sbx_session* s) {
 /* ---- receiving ---- */
 
 struct received {
-  struct sbx_msg* msg;
+  struct sbx_msg msg;
   const char* payload;
   size_t len;
   int fds[SBX_MSG_FDS_MAX];
@@ -492,15 +492,15 @@ static int receive(int fd, char* buffer, struct received* r) {
     close_fds(r->fds, r->nfds);
     return -EPROTO;
   }
-  r->msg = (struct sbx_msg*) (void*) buffer;
-  r->payload = buffer + sizeof(struct sbx_msg);
-  r->len = (size_t) n - sizeof(struct sbx_msg);
+  memcpy(&r->msg, buffer, sizeof(r->msg));
+  r->payload = buffer + sizeof(r->msg);
+  r->len = (size_t) n - sizeof(r->msg);
   return 1;
 }
 
 static void on_ready(struct sbx_session* s, struct received* r) {
-  struct sbx_session_ready ready = {.landlock_abi = r->msg->a,
-                                    .flags = r->msg->b,
+  struct sbx_session_ready ready = {.landlock_abi = r->msg.a,
+                                    .flags = r->msg.b,
                                     .workspace_fd = -1,
                                     .root_fd = -1};
 
@@ -524,14 +524,14 @@ static void on_fail(struct sbx_session* s, const struct received* r) {
   if (s->state != STARTING || s->failed) return;
   memcpy(detail, r->payload, len);
   sbx_setup_look(&place);
-  sbx_setup_error(&s->error, &place, (int) r->msg->a, (int) r->msg->b, detail);
+  sbx_setup_error(&s->error, &place, (int) r->msg.a, (int) r->msg.b, detail);
   s->failed = true;
 }
 
 static void on_message(struct sbx_session* s, struct received* r) {
   struct sbx__client* c;
 
-  switch (r->msg->type) {
+  switch (r->msg.type) {
     case SBX_MSG_READY: on_ready(s, r); break;
     case SBX_MSG_FAIL: on_fail(s, r); break;
     case SBX_MSG_EMPTY:
@@ -539,8 +539,8 @@ static void on_message(struct sbx_session* s, struct received* r) {
       settle_emptying(s);
       break;
     default:
-      c = client_of(s, r->msg->id);
-      if (c != NULL) c->on_message(c, r->msg, r->payload, r->len);
+      c = client_of(s, r->msg.id);
+      if (c != NULL) c->on_message(c, &r->msg, r->payload, r->len);
   }
   close_fds(r->fds, r->nfds);
 }
@@ -548,7 +548,7 @@ static void on_message(struct sbx_session* s, struct received* r) {
 static void on_control(uv_poll_t* handle, int status, int events) {
   struct sbx_session* s = handle->data;
   char buffer[ANSWER_MAX] __attribute__((aligned(8)));
-  struct received r = {0};
+  struct received r = {.payload = buffer};
   int err = 1;
 
   if (status == 0 && (events & UV_WRITABLE) != 0) on_writable(s);
@@ -557,7 +557,7 @@ static void on_control(uv_poll_t* handle, int status, int events) {
     if (err != 1) break;
     on_message(s, &r);
   }
-  if (s->state > READY || err == 1 || err == -EAGAIN) return;
+  if (s->state > READY || (status == 0 && (err == 1 || err == -EAGAIN))) return;
   begin_end(s);
 }
 

@@ -1,11 +1,12 @@
 // The addon's errors as the classes of the user's own @mastra/core, which Mastra
 // tells apart with instanceof. Classes an older core lacks are replaced by their
 // base class.
+import { posix } from 'node:path';
+
 import * as core from '@mastra/core/workspace';
 
 const byPath = {
   ENOENT: 'FileNotFoundError',
-  ENOENT_DIR: 'DirectoryNotFoundError',
   EEXIST: 'FileExistsError',
   EISDIR: 'IsDirectoryError',
   ENOTDIR: 'NotDirectoryError',
@@ -26,12 +27,26 @@ export function fileError(error, operation, path, { to, expectedMtime } = {}) {
 
 function makeFileError(error, operation, path, to, expectedMtime) {
   const { code } = error;
-  const where = to !== undefined && (code === 'EEXIST' || code === 'ENOTEMPTY') ? to : path;
+  const where = to !== undefined && isAbout(error, to) ? to : path;
+  if (code === 'ENOENT_DIR') return new core.DirectoryNotFoundError(missingFolder(operation, where));
   if (code in byPath) return new core[byPath[code]](where);
-  if (code === 'EACCES') return permissionError(error, operation, path);
+  if (code === 'EACCES') return permissionError(error, operation, where);
   if (code === 'ESTALE') return staleError(error, path, expectedMtime);
   if (code === 'unavailable') return sandboxError(error);
-  return new core.FilesystemError(`${operation} ${path}: ${error.message}`, code, path);
+  return new core.FilesystemError(`${operation} ${where}: ${error.message}`, code, where);
+}
+
+// The addon's messages start with the path they are about.
+function isAbout(error, to) {
+  if (error.code === 'EEXIST' || error.code === 'ENOTEMPTY') return true;
+  return error.message.startsWith(`${posix.resolve('/', to)} `);
+}
+
+const namesFolder = new Set(['readdir', 'walk', 'grep', 'rmdir']);
+
+// Elsewhere what is missing is the folder that the path is in.
+function missingFolder(operation, path) {
+  return namesFolder.has(operation) ? path : posix.dirname(path);
 }
 
 // The class has a fixed text; what the addon says tells the model what to do.

@@ -112,7 +112,9 @@ export class SandboxSdkProcessHandle extends core.ProcessHandle {
   #openReader() {
     const child = this.#child;
     const reader = new Readable({
-      read: () => child.process.pause(STDOUT, false),
+      read: () => {
+        if (!child.exit) child.process.pause(STDOUT, false);
+      },
       destroy: (error, done) => {
         child.listenBytes(STDOUT, false);
         if (!child.exit) child.process.pause(STDOUT, false);

@@ -175,8 +175,7 @@ static int sbx__check(const struct sbx_config* c) {
   if (c->inner_id >= SBX__ID_RANGE - 1) return sbx__invalid();
   if (c->has_base && c->uid_base > UINT32_MAX - SBX__ID_RANGE)
     return sbx__invalid();
-  /* Moving the owners of a workspace needs the range and the owner. */
-  if (c->idmap && (!c->has_base || !c->has_owner)) return sbx__invalid();
+  if (c->idmap && c->has_base && !c->has_owner) return sbx__invalid();
   return 0;
 }
 

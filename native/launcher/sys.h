@@ -71,9 +71,12 @@ static inline int sbx_openat2(int dir, const char* path,
   return (int) syscall(SBX_SYS_OPENAT2, dir, path, how, sizeof(*how));
 }
 
-/* Closes every descriptor from `first` on, where the kernel can. */
-static inline int sbx_close_from(unsigned first) {
-  return (int) syscall(SBX_SYS_CLOSE_RANGE, first, ~0u, 0);
+/* Closes every descriptor from `first` on. */
+static inline void sbx_close_from(unsigned first) {
+  unsigned fd;
+
+  if (syscall(SBX_SYS_CLOSE_RANGE, first, ~0u, 0) == 0) return;
+  for (fd = first; fd < 65536; fd++) close((int) fd);
 }
 
 static inline int sbx_close_keep(int fd) {

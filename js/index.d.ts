@@ -1,0 +1,242 @@
+/** What a file can be written from: text, bytes, or a stream of those. */
+export type FileValue =
+  | string
+  | Uint8Array
+  | ArrayBuffer
+  | ArrayBufferView
+  | Blob
+  | ReadableStream<string | Uint8Array>
+  | Iterable<string | Uint8Array>
+  | AsyncIterable<string | Uint8Array>;
+
+/** Names of variables and their values; undefined removes a variable. */
+export type Environment = Record<string, string | number | boolean | undefined>;
+
+export type SandboxErrorCode =
+  | 'authentication'
+  | 'permission'
+  | 'not_found'
+  | 'conflict'
+  | 'invalid_input'
+  | 'rate_limited'
+  | 'timeout'
+  | 'aborted'
+  | 'unsupported'
+  | 'unavailable'
+  | 'provider_error'
+  | 'internal';
+
+export const sandboxErrorCodes: readonly SandboxErrorCode[];
+
+export interface SandboxErrorOptions {
+  cause?: unknown;
+  provider?: string;
+  operation?: string;
+  retryable?: boolean;
+  errno?: string;
+  step?: string;
+}
+
+/** An error of the sandbox. Test `code`; the message names the thing and the remedy. */
+export class SandboxError extends Error {
+  constructor(code: SandboxErrorCode, message: string, options?: SandboxErrorOptions);
+  readonly name: 'SandboxError';
+  readonly code: SandboxErrorCode;
+  /** Name of the provider, where one was involved. */
+  readonly provider?: string;
+  /** What failed, "files.write". */
+  readonly operation?: string;
+  /** The same call may succeed later, unchanged. */
+  readonly retryable: boolean;
+  /** Kernel error behind it, "EPERM". */
+  readonly errno?: string;
+  /** Name of the set-up step of the isolation that failed. */
+  readonly step?: string;
+}
+
+/** Whether `value` is a SandboxError, and of `code` if that is given. */
+export function isSandboxError(value: unknown, code?: SandboxErrorCode): value is SandboxError;
+
+export type CapabilityMode = 'native' | 'emulated' | 'unsupported';
+
+/** What a factory such as local() returns: options, and the sessions made of them. */
+export interface SandboxProvider {
+  /** "local" */
+  readonly name: string;
+  /** @internal */
+  readonly __sandboxSdkProvider?: never;
+}
+
+export interface CommandResult {
+  /** 0-255; 128+n after signal n, 124 after the timeout, 126 and 127 if it could not be run. */
+  exitCode: number;
+  /** exitCode is 0 */
+  success: boolean;
+  stdout: string;
+  stderr: string;
+  durationMs: number;
+  /** Ended by a signal. */
+  killed: boolean;
+  timedOut: boolean;
+  stdoutTruncated: boolean;
+  stderrTruncated: boolean;
+  stdoutDroppedBytes: number;
+  stderrDroppedBytes: number;
+}
+
+export interface RunOptions {
+  /** Relative: below the working directory. Default: the working directory. */
+  cwd?: string;
+  /** Added to the sandbox's environment for this command. */
+  env?: Environment;
+  /** ms; the command and all it started are ended after it. Default: none. */
+  timeout?: number;
+  /** Abort kills the command; the result says `killed`. */
+  signal?: AbortSignal;
+  /** What the command reads. Default: nothing, end-of-file at once. */
+  stdin?: FileValue;
+  /** Called with text as it arrives. May throw without harm. */
+  onStdout?: (text: string) => void;
+  onStderr?: (text: string) => void;
+  /** Newest bytes kept per stream. Default: Infinity (256 MiB); for processes 1 MiB. */
+  maxRetainedBytes?: number;
+}
+
+export interface StartOptions extends Omit<RunOptions, 'stdin'> {
+  /** `false`: end-of-file at once instead of an open pipe. */
+  stdin?: FileValue | boolean;
+}
+
+export interface SandboxProcess {
+  /** Process id inside the sandbox, as text. */
+  readonly pid: string;
+  readonly id: string;
+  readonly command: string;
+  /** undefined while it runs; changes by itself. */
+  readonly exitCode: number | undefined;
+  /** The newest output kept. */
+  readonly stdout: string;
+  readonly stderr: string;
+  output(): Promise<
+    Pick<
+      CommandResult,
+      'stdout' | 'stderr' | 'stdoutTruncated' | 'stderrTruncated' | 'stdoutDroppedBytes' | 'stderrDroppedBytes'
+    >
+  >;
+  status(): Promise<{ running: boolean; exitCode?: number; killed?: boolean; timedOut?: boolean }>;
+  /** Sends to stdin; resolves when the bytes left. */
+  write(data: string | Uint8Array): Promise<void>;
+  closeStdin(): Promise<void>;
+  wait(): Promise<CommandResult>;
+  /** Kills the whole tree; false if it had already ended. */
+  kill(): Promise<boolean>;
+}
+
+export interface SandboxFileEntry {
+  name: string;
+  path: string;
+  type: 'file' | 'directory';
+  /** bytes */
+  size?: number;
+  isSymlink?: boolean;
+  symlinkTarget?: string;
+}
+
+export interface SandboxFileStat {
+  type: 'file' | 'directory';
+  /** bytes */
+  size: number;
+  /** permission bits */
+  mode: number;
+  modifiedAt: Date;
+  createdAt: Date;
+}
+
+/** Relative paths are below the working directory, absolute ones in the sandbox's own root. */
+export interface SandboxFiles {
+  /** Writes a file and the folders above it. */
+  write(
+    path: string,
+    data: FileValue,
+    options?: { overwrite?: boolean; mode?: number; signal?: AbortSignal },
+  ): Promise<void>;
+  read(path: string): Promise<Buffer>;
+  text(path: string): Promise<string>;
+  list(path?: string, options?: { recursive?: boolean }): Promise<SandboxFileEntry[]>;
+  /** `recursive` (default true): the folders above it, too. */
+  mkdir(path: string, options?: { recursive?: boolean }): Promise<void>;
+  /** A file, or a folder with what is in it (`recursive`, default true). `force`: also if missing. */
+  remove(path: string, options?: { recursive?: boolean; force?: boolean }): Promise<void>;
+  exists(path: string): Promise<boolean>;
+  stat(path: string): Promise<SandboxFileStat>;
+}
+
+export interface Sandbox extends AsyncDisposable {
+  readonly id: string;
+  /** Name of the provider. */
+  readonly provider: string;
+  /** Where commands start, as they see it. */
+  readonly cwd: string;
+  readonly status: string;
+  readonly files: SandboxFiles;
+  /** A string runs in a shell, an array as argv. Resolves for every exit code. */
+  run(command: string | readonly string[], options?: RunOptions): Promise<CommandResult>;
+  readonly processes: {
+    start(command: string | readonly string[], options?: StartOptions): Promise<SandboxProcess>;
+  };
+  readonly ports: {
+    /** `unsupported` in this version; `invalid_input` for a port that is not declared. */
+    expose(port: number): Promise<{ url: string }>;
+  };
+  /** `unsupported` in this version. */
+  readonly snapshots: {
+    create(...args: unknown[]): Promise<never>;
+    restore(...args: unknown[]): Promise<never>;
+    list(...args: unknown[]): Promise<never>;
+    delete(...args: unknown[]): Promise<never>;
+  };
+  readonly capabilities: Readonly<Record<string, CapabilityMode>>;
+  /** Ends the processes and lets the sandbox go. */
+  stop(): Promise<void>;
+  /** Throws `unsupported`: there is no provider SDK behind this package. */
+  readonly raw: never;
+}
+
+export interface CreateSandboxOptions {
+  provider: SandboxProvider;
+  /**
+   * The same id on one provider instance is the same sandbox, and stop() keeps
+   * its files for the next one. Without it stop() removes the sandbox.
+   */
+  id?: string;
+  /** onFirstCreate runs once for it; later sandboxes get a copy of the files. */
+  identity?: string;
+  /** Where the workspace is inside; absolute. Default "/workspace". */
+  cwd?: string;
+  /** Where commands start; relative: below cwd. Made if it is missing. */
+  workingDirectory?: string;
+  env?: Environment;
+  /** Ports that may get a URL. */
+  ports?: readonly number[];
+  /** Prepares a sandbox that was created, never one that was found. */
+  onFirstCreate?: (sandbox: Sandbox) => void | Promise<void>;
+}
+
+/** Starts a sandbox. Wrong options throw at once; a failed start rejects. */
+export function createSandbox(options: CreateSandboxOptions): Promise<Sandbox>;
+
+/** Runs `work` with a sandbox and stops that afterwards. */
+export function withSandbox<T>(options: CreateSandboxOptions, work: (sandbox: Sandbox) => T | Promise<T>): Promise<T>;
+
+type HasCapabilities = Sandbox | SandboxProvider | { readonly sandboxSdk: Sandbox };
+
+export function supports(target: HasCapabilities, name: string): boolean;
+export function capabilityMode(target: HasCapabilities, name: string): CapabilityMode;
+/** The mode; throws `unsupported` with the reason if there is none. */
+export function requireCapability(target: HasCapabilities, name: string): CapabilityMode;
+
+/** The provider named by SANDBOX_PROVIDER ("local" if unset), made with `options`. */
+export function providerFromEnvironment(
+  options?: object,
+  env?: Record<string, string | undefined>,
+): Promise<SandboxProvider>;

@@ -1,0 +1,289 @@
+// Mastra's filesystem on the workspace of a sandbox. Every method is one native
+// call; paths are resolved there.
+import { posix } from 'node:path';
+
+import * as core from '@mastra/core/workspace';
+
+import { below } from '../command.js';
+import { invalid } from '../errors.js';
+import { decodeListing } from '../listing.js';
+import { native } from '../load.js';
+import { checkBoolean, checkFunction, checkString, checkStrings, show } from '../options.js';
+import { flag, type, verb, WORKSPACE } from '../verbs.js';
+import { fileError } from './errors.js';
+import { filesInstructionsFor, resolveInstructions } from './instructions.js';
+
+const MAX_DEPTH = 100;
+
+// Mastra's text files, and some that are none of them.
+const textExtensions = (
+  '.md .txt .json .yaml .yml .js .mjs .ts .tsx .jsx .py .rb .go .rs .java .c .cpp .h .hpp .sh .bash .zsh .html .htm ' +
+  '.css .xml .toml .ini .env .csv .sql .graphql .gql .vue .svg .mdx .scss .sass .less .svelte .php .swift .kt .kts ' +
+  '.dart .lua .r .tf .tfvars .sas .log .jsonl'
+).split(' ');
+const unknown = '.cjs .cts .mts .rst .proto .zig .ex .cs .m .pl .tex'.split(' ');
+
+export class SandboxSdkFilesystem extends core.MastraFilesystem {
+  status = 'pending';
+  #sandbox;
+  #lease;
+  #instructions;
+
+  /** `sandbox` is a SandboxSdkSandbox; the files are those of its workspace. */
+  constructor(options) {
+    const { sandbox, readOnly, instructions, onInit, onDestroy, textExtensions, id } = options;
+    checkFunction(onInit, 'filesystem.onInit');
+    checkFunction(onDestroy, 'filesystem.onDestroy');
+    super({
+      name: 'SandboxSdkFilesystem',
+      onInit,
+      onDestroy,
+      textExtensions: checkStrings(textExtensions, 'filesystem.textExtensions'),
+    });
+    this.#sandbox = sandbox;
+    this.#lease = sandbox._lease;
+    this.#instructions = checkInstructions(instructions);
+    this.id = checkString(id, 'filesystem.id') ?? `${sandbox.id}-filesystem`;
+    this.name = 'SandboxSdkFilesystem';
+    this.provider = 'sandbox-sdk-native';
+    this.displayName = `${sandbox.provider} sandbox`;
+    this.readOnly = checkBoolean(readOnly, 'filesystem.readOnly') ?? false;
+    this.basePath = scopeOf(this.#lease);
+  }
+
+  // -- reading
+
+  async readFile(path, options) {
+    const encoding = options?.encoding;
+    if (encoding === undefined || encoding === null) return this.#file('readFile', verb.READ, path, {});
+    if (!Buffer.isEncoding(encoding)) throw new TypeError(`Unknown encoding: ${encoding}`);
+    if (/^utf-?8$/i.test(encoding)) return this.#file('readFile', verb.READ, path, { text: true });
+    return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
+  }
+
+  async stat(path) {
+    const stat = await this.#file('stat', verb.STAT, path, {});
+    const spelled = this.#spell(path);
+    const directory = stat.type === type.DIRECTORY;
+    const made = {
+      name: posix.basename(spelled),
+      path: spelled,
+      type: directory ? 'directory' : 'file',
+      size: directory ? 0 : stat.size,
+      createdAt: new Date(stat.createdMs),
+      modifiedAt: new Date(stat.modifiedMs),
+    };
+    const mimeType = directory ? undefined : native().mime(spelled);
+    if (mimeType !== undefined) made.mimeType = mimeType;
+    return made;
+  }
+
+  /** false for what cannot be reached, too; throws only if the sandbox cannot run. */
+  async exists(path) {
+    await this.#ready();
+    return this.#lease.native.file(WORKSPACE, verb.EXISTS, path).catch(() => false);
+  }
+
+  async readdir(path, options) {
+    const { recursive, extension, maxDepth = MAX_DEPTH } = options ?? {};
+    const deep = recursive === true && maxDepth > 0;
+    const listing = await this.#file('readdir', verb.READDIR, path, {
+      flags: deep ? flag.RECURSIVE : 0,
+      maxDepth: deep ? Math.min(maxDepth, MAX_DEPTH) : 0,
+      extensions: dotted(extension),
+    });
+    return decodeListing(listing);
+  }
+
+  /** Everything below `path` in one call; root entries are depth 1. */
+  async walk(path, options) {
+    const { maxDepth = MAX_DEPTH, includeHidden = false } = options ?? {};
+    const listing = await this.#file('walk', verb.WALK, path, {
+      flags: includeHidden ? flag.HIDDEN : 0,
+      maxDepth: Math.min(maxDepth, MAX_DEPTH),
+    });
+    return decodeListing(listing).map(entry => ({ ...entry, name: posix.basename(entry.name), path: entry.name }));
+  }
+
+  /** Searches file contents with a JavaScript pattern, under a time limit. */
+  async grep(options) {
+    await this.#ready();
+    const { grep } = await import('../grep.js');
+    try {
+      return await grep(this.#lease.native, options, { extensions: this.#textExtensions() });
+    } catch (error) {
+      if (error?.name === 'UnsupportedGrepPatternError' && core.UnsupportedGrepPatternError) {
+        throw new core.UnsupportedGrepPatternError(options.pattern, error.message);
+      }
+      throw this.#failed(error, 'grep', options.path);
+    }
+  }
+
+  // What the search may read. Mastra drops the other files afterwards, so they
+  // are left out only where its set is surely the one known here.
+  #textExtensions() {
+    const known = [...textExtensions, ...(this._textExtensions ?? [])];
+    const same = known.every(one => this.isTextFile(`a${one}`)) && !unknown.some(one => !known.includes(one) && this.isTextFile(`a${one}`));
+    return same ? [...known, ...known.map(one => one.toUpperCase())] : undefined;
+  }
+
+  /** The path without links, spelled "/...". */
+  async realpath(path) {
+    return this.#spell(await this.#file('realpath', verb.REALPATH, path, {}));
+  }
+
+  /** A host path only where commands and files lie in a folder of the host. */
+  resolveAbsolutePath(path) {
+    const { host } = this.#lease.session.place;
+    if (!host) return undefined;
+    return posix.join(host, relativeTo(this.#lease.session.place, path));
+  }
+
+  // -- writing
+
+  async writeFile(path, content, options) {
+    this.#writable('writeFile');
+    const { recursive, overwrite, expectedMtime } = options ?? {};
+    const text = typeof content === 'string';
+    await this.#file(
+      'writeFile',
+      verb.WRITE,
+      path,
+      {
+        data: text ? content : bytesOf(content),
+        flags:
+          (recursive === false ? 0 : flag.PARENTS) |
+          (overwrite === false ? flag.EXCLUSIVE : 0) |
+          (text ? flag.TEXT : 0),
+        expectedMtime: expectedMtime === undefined ? undefined : timeOf(expectedMtime),
+      },
+      { expectedMtime },
+    );
+  }
+
+  async appendFile(path, content) {
+    this.#writable('appendFile');
+    const data = typeof content === 'string' ? content : bytesOf(content);
+    await this.#file('appendFile', verb.APPEND, path, { data, flags: flag.PARENTS });
+  }
+
+  async deleteFile(path, options) {
+    this.#writable('deleteFile');
+    await this.#file('deleteFile', verb.DELETE, path, { flags: options?.force ? flag.FORCE : 0 });
+  }
+
+  async copyFile(src, dest, options) {
+    this.#writable('copyFile');
+    const flags = (options?.overwrite === false ? flag.EXCLUSIVE : 0) | (options?.recursive ? flag.RECURSIVE : 0);
+    await this.#file('copyFile', verb.COPY, src, { to: dest, flags: flags | flag.PARENTS }, { to: dest });
+  }
+
+  async moveFile(src, dest, options) {
+    this.#writable('moveFile');
+    const flags = options?.overwrite === false ? flag.EXCLUSIVE : 0;
+    await this.#file('moveFile', verb.MOVE, src, { to: dest, flags: flags | flag.PARENTS }, { to: dest });
+  }
+
+  async mkdir(path, options) {
+    this.#writable('mkdir');
+    await this.#file('mkdir', verb.MKDIR, path, { flags: options?.recursive === false ? 0 : flag.PARENTS });
+  }
+
+  async rmdir(path, options) {
+    this.#writable('rmdir');
+    const flags = (options?.recursive ? flag.RECURSIVE : 0) | (options?.force ? flag.FORCE : 0);
+    await this.#file('rmdir', verb.RMDIR, path, { flags });
+  }
+
+  // -- facts
+
+  /** Without I/O. */
+  getInfo() {
+    const info = { id: this.id, name: this.name, provider: this.provider, status: this.status, readOnly: this.readOnly };
+    if (this.error !== undefined) info.error = this.error;
+    const { inside } = this.#lease.session.place;
+    return { ...info, metadata: { sandboxId: this.#sandbox.id, sandboxProvider: this.#sandbox.provider, cwd: inside } };
+  }
+
+  getInstructions(options) {
+    return resolveInstructions(
+      this.#instructions,
+      () => filesInstructionsFor(this.#lease, this.readOnly),
+      options?.requestContext,
+    );
+  }
+
+  // -- inner
+
+  #writable(operation) {
+    if (this.readOnly) throw new core.WorkspaceReadOnlyError(operation);
+  }
+
+  async #ready() {
+    if (this.status !== 'ready') await this.ensureReady();
+    if (!this.#lease.live || this.#sandbox.status !== 'running') await this.#sandbox.ensureRunning();
+  }
+
+  async #file(operation, which, path, options, more) {
+    await this.#ready();
+    try {
+      return await this.#lease.native.file(WORKSPACE, which, path, options);
+    } catch (error) {
+      throw this.#failed(error, operation, path, more);
+    }
+  }
+
+  #failed(error, operation, path, more) {
+    this.#lease.noteError(error);
+    return fileError(error, operation, path, more);
+  }
+
+  // One that means the same file when it is passed back.
+  #spell(path) {
+    const { place } = this.#lease.session;
+    const plain = `/${relativeTo(place, path)}`;
+    const taken = [place.inside, place.alias, place.host].some(prefix => below(prefix, plain) !== undefined);
+    return taken ? place.inside + plain : plain;
+  }
+}
+
+// The path below the workspace, as native/path.c makes it.
+function relativeTo(place, path) {
+  const tidy = posix.resolve('/', path);
+  const rest = path.startsWith('/')
+    ? (below(place.inside, tidy) ?? below(place.host, tidy) ?? below(place.alias, tidy) ?? tidy)
+    : tidy;
+  return rest.slice(1);
+}
+
+function bytesOf(content) {
+  if (content instanceof Uint8Array) return content;
+  if (content instanceof ArrayBuffer) return new Uint8Array(content);
+  throw new TypeError(`content must be a string, a Buffer or a Uint8Array, not ${show(content)}`);
+}
+
+function timeOf(date) {
+  const time = date instanceof Date ? date.getTime() : new Date(date).getTime();
+  if (Number.isNaN(time)) throw new TypeError('expectedMtime must be a valid Date');
+  return time;
+}
+
+function dotted(extension) {
+  if (extension === undefined || extension === null) return undefined;
+  const list = Array.isArray(extension) ? extension : [extension];
+  return list.length === 0 ? undefined : list.map(one => (one.startsWith('.') ? one : `.${one}`));
+}
+
+function checkInstructions(value) {
+  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
+  throw invalid(`filesystem.instructions must be a string or a function, not ${show(value)}`);
+}
+
+// Mastra keys what was read by provider and basePath: stable where the store
+// outlives this object, and never the same for two stores.
+function scopeOf(lease) {
+  const { directory } = lease.provider.options;
+  const { id, cwd } = lease.options;
+  return directory ? directory : `${lease.provider.name}/${id}${cwd}`;
+}
+

@@ -1,0 +1,406 @@
+// Mastra's sandbox on a lease.
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+import * as core from '@mastra/core/workspace';
+
+import { argvFor, checkCommand, guard, joinCommand, resolveCwd, timeoutText } from '../command.js';
+import { invalid, unsupported } from '../errors.js';
+import { openLease } from '../lease.js';
+import { checkFunction, checkObject, checkPort, checkSignal, checkString, checkTimeout, show } from '../options.js';
+import { Child } from '../process.js';
+import { portsLater, Sandbox } from '../sandbox.js';
+import { listen } from '../verbs.js';
+import { executionError, sandboxError } from './errors.js';
+import { instructionsFor, resolveInstructions } from './instructions.js';
+import { SandboxSdkProcessHandle } from './process-handle.js';
+import { SandboxSdkProcessManager } from './process-manager.js';
+
+const SPAWN_RETAIN = 1024 * 1024;
+
+// What runs inside onFirstCreate may use the sandbox that is still starting.
+const settingUp = new AsyncLocalStorage();
+
+function checkRetain(value, otherwise) {
+  if (value === undefined) return otherwise;
+  if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
+  throw new RangeError('maxRetainedBytes must be a non-negative integer or Infinity');
+}
+
+function checkInstructions(value) {
+  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
+  throw invalid(`instructions must be a string or a function, not ${show(value)}`);
+}
+
+export class SandboxSdkSandbox extends core.MastraSandbox {
+  status = 'pending';
+  #options;
+  #lease;
+  #sdk;
+  #createdAt = new Date();
+  #lastUsedAt;
+  #reported = false;
+
+  /** Starts nothing. See CreateMastraSandboxOptions in index.d.ts. */
+  constructor(options) {
+    const given = checkObject(options, 'the options of createMastraSandbox()');
+    for (const hook of ['onStart', 'onStop', 'onDestroy']) checkFunction(given[hook], hook);
+    checkInstructions(given.instructions);
+    const lease = openLease(given, 'mastra');
+    super({
+      name: checkString(given.name, 'name') ?? 'SandboxSdkSandbox',
+      onStart: given.onStart,
+      onStop: given.onStop,
+      onDestroy: given.onDestroy,
+      processes: new SandboxSdkProcessManager(),
+    });
+    this.#options = { ...given };
+    this.#lease = lease;
+    this.id = lease.options.id;
+    this.name = given.name ?? 'SandboxSdkSandbox';
+    this.provider = lease.provider.name;
+    this.networking = { getPortUrl: async () => null };
+    lease.sdk = this.sandboxSdk;
+    lease.onGone = error => this.#gone(error);
+  }
+
+  /** @internal */
+  get _lease() {
+    return this.#lease;
+  }
+
+  /** @internal */
+  get _sdkOptions() {
+    return this.#options;
+  }
+
+  /** The normalised sandbox: files, run, processes, ports, snapshots. */
+  get sandboxSdk() {
+    return (this.#sdk ??= new Sandbox({
+      lease: this.#lease,
+      ensure: () => this.ensureRunning(),
+      stop: () => this._stop(),
+      report: error => this.#report(error),
+      sandbox: this,
+      get status() {
+        return this.sandbox.status;
+      },
+    }));
+  }
+
+  // -- life
+
+  /** Makes the sandbox or connects to the one of this id. */
+  async start() {
+    try {
+      const outcome = await settingUp.run(this, () => this.#lease.start());
+      this.#logStart(outcome);
+      return { outcome };
+    } catch (error) {
+      throw sandboxError(error);
+    }
+  }
+
+  #logStart(outcome) {
+    const { facts } = this.#lease.session;
+    this.logger?.debug(`Sandbox '${this.id}' ${outcome}`, { level: facts.level, provider: this.provider });
+    if (facts.degraded) this.logger?.warn(`Sandbox '${this.id}' is degraded: ${facts.degraded}`);
+  }
+
+  async ensureRunning() {
+    if (this.status === 'starting' && this.#lease.live && settingUp.getStore() === this) return;
+    await super.ensureRunning();
+  }
+
+  /** Ends every process and keeps the files. */
+  async stop() {
+    try {
+      await this.#lease.stop();
+    } catch (error) {
+      throw sandboxError(error);
+    }
+    this.processes._clear();
+  }
+
+  /** Ends every process and removes what belongs to the sandbox alone. */
+  async destroy() {
+    try {
+      await this.#lease.destroy();
+    } catch (error) {
+      throw sandboxError(error);
+    }
+    this.processes._clear();
+  }
+
+  // -- environment. Kept here and not in the base class, so that it exists for
+  // every core and each spawn merges it once.
+
+  setEnv(update) {
+    if (typeof update !== 'function') throw invalid(`setEnv wants a function, not ${show(update)}`);
+    this.#lease.environment.overlay = update(this.getEnv());
+  }
+
+  getEnv() {
+    return this.#lease?.environment.overlay ?? {};
+  }
+
+  /** Where commands start, as they see it. */
+  get workingDirectory() {
+    return this.#lease?.workdir;
+  }
+
+  // -- commands
+
+  /**
+   * Runs a command to its end. Resolves for every exit code; rejects when the
+   * command could not be started at all.
+   */
+  executeCommand(command, args, options) {
+    if (this.#lease.live && this.status === 'running') return this.#execute(command, args, options, undefined, 1);
+    return this.#startAndExecute(command, args, options);
+  }
+
+  async #startAndExecute(command, args, options) {
+    if (!options?.abortSignal?.aborted) await this.ensureRunning();
+    return this.#execute(command, args, options, undefined, 0);
+  }
+
+  #execute(command, args, options, where, retries) {
+    return new Promise((resolve, reject) => {
+      try {
+        this.#launch(command, args, options, where, retries, resolve);
+      } catch (error) {
+        resolve(this.#notStarted(error, retries, () => this.#execute(command, args, options, where, 0)));
+      }
+    });
+  }
+
+  // The path of every foreground command: nothing here that is not needed.
+  #launch(command, args, options, where, retries, resolve) {
+    const lease = this.#lease;
+    checkCommand(command, args);
+    const signal = checkSignal(options?.abortSignal, 'abortSignal');
+    if (signal?.aborted) return resolve(abortedResult(command, args));
+    const cwd = where ?? resolveCwd(lease.session, lease.workdir, options?.cwd);
+    if (typeof cwd !== 'string') {
+      return resolve(cwd.then(found => this.#execute(command, args, options, found, retries)));
+    }
+    this.#lastUsedAt = Date.now();
+    const timeout = checkTimeout(options?.timeout);
+    const retain = checkRetain(options?.maxRetainedBytes, Infinity);
+    const callbacks = [this.#guarded(options?.onStdout), this.#guarded(options?.onStderr)];
+    const abort = signal && (() => child.end(0));
+    const child = lease.native.spawn(
+      {
+        argv: argvFor(lease.shellPath, command, args),
+        cwd,
+        env: lease.environment.list(options?.env),
+        timeout,
+        retain,
+        listenStdout: callbacks[0] ? listen.TEXT : 0,
+        listenStderr: callbacks[1] ? listen.TEXT : 0,
+        collect: true,
+      },
+      {
+        onText: (stream, text) => callbacks[stream](text),
+        onExit: exit => {
+          signal?.removeEventListener('abort', abort);
+          resolve(
+            exit.error
+              ? this.#notStarted(exit.error, retries, () => this.#execute(command, args, options, where, 0))
+              : resultOf(exit, command, args, timeout, retain, callbacks[1]),
+          );
+        },
+      },
+    );
+    signal?.addEventListener('abort', abort, { once: true });
+  }
+
+  // Nothing ran. A sandbox that died meanwhile is started again, once.
+  async #notStarted(error, retries, again) {
+    if (this.#lease.noteError(error) && retries > 0) {
+      await this.ensureRunning();
+      return again();
+    }
+    throw executionError(error);
+  }
+
+  #gone(error) {
+    if (this.status === 'running') this.status = 'stopped';
+    this.logger?.warn(`Sandbox '${this.id}' is gone: ${error.message}`);
+  }
+
+  #guarded(callback) {
+    if (callback === undefined || callback === null) return undefined;
+    checkFunction(callback, 'onStdout and onStderr');
+    return guard(callback, error => this.#report(error));
+  }
+
+  #report(error) {
+    if (this.#reported) return;
+    this.#reported = true;
+    this.logger?.warn(`Sandbox '${this.id}': an output callback failed; later failures are not reported`, { error });
+  }
+
+  /** @internal For the process manager. */
+  async _spawn(command, options, retries = 1) {
+    const { originalInvocation: given } = options;
+    checkCommand(given?.command ?? command, given?.args);
+    this.#lastUsedAt = Date.now();
+    const lease = this.#lease;
+    const spec = {
+      argv: argvFor(lease.shellPath, given?.command ?? command, given?.args),
+      cwd: await resolveCwd(lease.session, lease.workdir, options.cwd),
+      // Newer cores have merged the overlay already; once more changes nothing.
+      env: lease.environment.list(options.env),
+      stdin: options.stdinMode !== 'ignore',
+      timeout: checkTimeout(options.timeout),
+      retain: checkRetain(options.maxRetainedBytes, SPAWN_RETAIN),
+    };
+    try {
+      const child = this.#child(spec, options);
+      await child.started;
+      if (child.exit?.error) throw child.exit.error;
+      return new SandboxSdkProcessHandle(child);
+    } catch (error) {
+      return this.#notStarted(error, retries, () => this._spawn(command, options, 0));
+    }
+  }
+
+  #child(spec, { onStdout, onStderr }) {
+    checkFunction(onStdout ?? undefined, 'onStdout');
+    checkFunction(onStderr ?? undefined, 'onStderr');
+    return new Child(this.#lease, spec, { onStdout, onStderr, report: error => this.#report(error) });
+  }
+
+  // -- files, ports, siblings
+
+  /** Writes files into the sandbox; relative paths are below the working directory. */
+  async writeFiles(files, options) {
+    const signal = checkSignal(options?.abortSignal, 'abortSignal');
+    if (!Array.isArray(files)) throw invalid(`writeFiles wants an array of {path, content}, not ${show(files)}`);
+    for (const { mode } of files) if (mode !== undefined) checkMode(mode);
+    for (const { path, content, mode } of files) {
+      if (signal?.aborted) throw abortError('writeFiles', signal.reason);
+      try {
+        await this.sandboxSdk.files.write(path, content, { mode });
+      } catch (error) {
+        throw sandboxError(error);
+      }
+    }
+  }
+
+  /**
+   * Starts the sandbox and answers the URL of a declared port.
+   * networking.getPortUrl answers null instead and wakes nothing.
+   */
+  async getPortUrl(port, protocol = 'http') {
+    checkPort(port);
+    checkString(protocol, 'protocol');
+    const { ports } = this.#lease.options;
+    if (!ports.includes(port)) {
+      const declared = ports.length > 0 ? `declared are ${ports.join(', ')}` : 'none is declared';
+      throw invalid(`port ${port} is not declared (${declared}): add it to the ports option of the provider or of the adapter`);
+    }
+    await this.ensureRunning();
+    throw unsupported(portsLater(this.provider), 'getPortUrl');
+  }
+
+  /** A sibling with the same options but its own id; does no I/O. */
+  clone(options = {}) {
+    const { id, sandboxId, env, workingDirectory } = checkObject(options, 'options');
+    const { id: _, ...inherited } = this.#options;
+    const overlay = env ?? this.getEnv();
+    return new SandboxSdkSandbox({
+      ...inherited,
+      id: sandboxId ?? id,
+      env: overlay,
+      workingDirectory: workingDirectory ?? inherited.workingDirectory,
+    });
+  }
+
+  // -- facts
+
+  /** Without I/O, in every state. */
+  getInfo() {
+    const { session, workdir } = this.#lease;
+    const { facts } = session;
+    return {
+      id: this.id,
+      name: this.name,
+      provider: this.provider,
+      status: this.status,
+      createdAt: this.#createdAt,
+      lastUsedAt: this.#lastUsedAt === undefined ? undefined : new Date(this.#lastUsedAt),
+      metadata: {
+        ...facts,
+        sandboxId: facts.sandboxId ?? this.id,
+        sandboxProvider: this.provider,
+        cwd: session.place.inside,
+        workingDirectory: workdir,
+        capabilities: this.sandboxSdk.capabilities,
+      },
+    };
+  }
+
+  getInstructions(options) {
+    return resolveInstructions(
+      this.#options.instructions,
+      () => instructionsFor(this.#lease),
+      options?.requestContext,
+    );
+  }
+}
+
+function abortError(operation, reason) {
+  return core.SandboxAbortError
+    ? new core.SandboxAbortError(operation, reason)
+    : new core.SandboxError(`Sandbox operation aborted: ${operation}`, 'ABORTED', { operation });
+}
+
+function checkMode(mode) {
+  if (core.validateSandboxFileMode) return core.validateSandboxFileMode(mode);
+  if (!Number.isInteger(mode) || mode < 1 || mode > 0o777) {
+    throw new core.SandboxError(`Invalid file mode ${mode}: must be an integer from 0o001 to 0o777.`, 'INVALID_ARGUMENT', {
+      mode,
+    });
+  }
+}
+
+function resultOf(exit, command, args, timeout, retain, onStderr) {
+  let { stderr } = exit;
+  if (exit.timedOut) {
+    const note = timeoutText(timeout);
+    onStderr?.(note);
+    if (retain > 0) stderr += note;
+  }
+  return {
+    success: exit.exitCode === 0,
+    exitCode: exit.exitCode,
+    stdout: exit.stdout,
+    stderr,
+    executionTimeMs: Math.round(exit.durationMs),
+    killed: exit.killed || exit.timedOut || exit.signal !== 0,
+    timedOut: exit.timedOut,
+    stdoutTruncated: exit.stdoutDropped > 0,
+    stderrTruncated: exit.stderrDropped > 0,
+    stdoutDroppedBytes: exit.stdoutDropped,
+    stderrDroppedBytes: exit.stderrDropped,
+    command: args?.length ? joinCommand(command, args) : command,
+  };
+}
+
+const KILLED = {
+  exitCode: 137,
+  signal: 9,
+  killed: true,
+  timedOut: false,
+  durationMs: 0,
+  stdout: '',
+  stderr: '',
+  stdoutDropped: 0,
+  stderrDropped: 0,
+};
+
+function abortedResult(command, args) {
+  return resultOf(KILLED, command, args, 0, 0);
+}

@@ -1,0 +1,46 @@
+// A Mastra Workspace whose file tools and commands share one sandbox.
+import * as core from '@mastra/core/workspace';
+
+import { invalid } from '../errors.js';
+import { checkBoolean, checkObject } from '../options.js';
+import { SandboxSdkFilesystem } from './filesystem.js';
+import { SandboxSdkSandbox } from './sandbox.js';
+
+/** A Mastra sandbox on `options.provider`. Starts nothing; wrong options throw. */
+export function createMastraSandbox(options) {
+  return new SandboxSdkSandbox(options);
+}
+
+/** A Mastra Workspace on `options.provider`. Starts nothing; wrong options throw. */
+export function createMastraWorkspace(options) {
+  const { filesystem, workspace, ...sandboxOptions } = checkObject(options, 'the options of createMastraWorkspace()');
+  const files = checkObject(filesystem, 'filesystem');
+  const settings = checkWorkspace(workspace);
+  const sandbox = createMastraSandbox(sandboxOptions);
+  return new core.Workspace({
+    ...settings,
+    filesystem: new SandboxSdkFilesystem({ ...files, sandbox }),
+    sandbox,
+  });
+}
+
+function checkWorkspace(value) {
+  const { dangerouslyAllowHostLsp, ...settings } = checkObject(value, 'workspace');
+  checkBoolean(dangerouslyAllowHostLsp, 'workspace.dangerouslyAllowHostLsp');
+  for (const name of ['filesystem', 'sandbox']) {
+    if (settings[name] !== undefined) throw invalid(`workspace.${name} is what createMastraWorkspace() makes; leave it out`);
+  }
+  if (settings.mounts !== undefined) {
+    throw invalid(
+      'workspace.mounts is not supported: this adapter emulates no mounts. Commands and file tools share one ' +
+        'filesystem already; for FUSE mounts use a Mastra provider that has them.',
+    );
+  }
+  if (settings.lsp && !dangerouslyAllowHostLsp) {
+    throw invalid(
+      'workspace.lsp makes Mastra load modules from the agent’s files into this process, outside the sandbox: ' +
+        'leave it out, or set workspace.dangerouslyAllowHostLsp to true if you trust the workspace.',
+    );
+  }
+  return settings;
+}

@@ -1,0 +1,7 @@
+/* Being written. */
+#include "files_internal.h"
+
+int sbx__file_move(struct sbx__job* job) {
+  return sbx_error_set(job->error, SBX_E_UNSUPPORTED, 0, "files.move",
+                       "Not built yet.");
+}

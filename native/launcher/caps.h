@@ -1,0 +1,26 @@
+/* What PID 1 and every command give up: capabilities and resource limits. */
+#ifndef SBX_LAUNCHER_CAPS_H
+#define SBX_LAUNCHER_CAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+
+/* Limits that a command gets when it is spawned. PID 1 itself stays above
+ * them, so that a fork bomb cannot keep it from working. */
+struct sbx_limits {
+  bool apply;
+  uint64_t processes;
+  uint64_t files_soft;
+  uint64_t files_hard;
+};
+
+/* Empties every capability set for good and hides this process from ptrace
+ * and /proc. */
+int sbx_caps_drop(void);
+
+/* Sets the limits that hold for PID 1 as well, fills those of the commands. */
+int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits);
+
+#endif

@@ -1,0 +1,12 @@
+/* The system call filter of PID 1 and every command. */
+#ifndef SBX_LAUNCHER_SECCOMP_H
+#define SBX_LAUNCHER_SECCOMP_H
+
+#include <stdbool.h>
+
+/* Installs the filter. With `notify` chmod calls with set-id bits go to the
+ * listener that is returned (ENOSYS, EINVAL: the kernel has no listeners and
+ * nothing was installed), else they are refused and 0 is returned. */
+int sbx_seccomp_install(bool notify);
+
+#endif

@@ -1,0 +1,28 @@
+/* The file tree that the sandbox sees. */
+#ifndef SBX_LAUNCHER_VIEW_H
+#define SBX_LAUNCHER_VIEW_H
+
+#include "config.h"
+#include "report.h"
+
+enum { SBX_DEVICES = 6 };
+
+struct sbx_view {
+  struct sbx_config* config;
+  struct sbx_report* report;
+  int tree;      /* detached id-mapped workspace, or -1: bind it */
+  int workspace; /* as the host has it */
+  int proc_self; /* of the host's /proc: its fd/N are the sources of binds */
+  int proc_fds;
+  int empty;     /* an empty file, to cover others with */
+  int devices[SBX_DEVICES];
+};
+
+/* Opens every source. Runs with the caller's own host id, which may enter
+ * folders that the inner id may not; the working directory is the workspace. */
+int sbx_view_open(struct sbx_view* view);
+
+/* Builds the tree and makes it the root; needs all capabilities inside. */
+int sbx_view_build(struct sbx_view* view);
+
+#endif

@@ -1,0 +1,53 @@
+/* What the Local provider was asked for, checked and copied. */
+#ifndef SBX_LOCAL_OPTIONS_H
+#define SBX_LOCAL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../native/error.h"
+#include "../native/launcher/protocol.h"
+#include "../native/options.h"
+
+/* Where the workspace lies. */
+enum sbx_local_kind {
+  SBX_LOCAL_TEMPORARY = 1, /* a folder of this session, removed with it */
+  SBX_LOCAL_ROOT,          /* a folder below `root`, kept until destroy */
+  SBX_LOCAL_DIRECTORY      /* the user's own folder */
+};
+
+struct sbx_local_list {
+  char** items;
+  size_t len;
+};
+
+struct sbx_local_options {
+  enum sbx_local_kind kind;
+  enum sbx_level level;
+  bool network; /* the host's */
+  uint64_t processes;
+  char* id;
+  char* directory;
+  char* root;
+  char* folder; /* ROOT: "<root>/<readable prefix of id>-<hash>" */
+  char* cwd;
+  char* shell; /* NULL: the view's */
+  char* host_path;
+  char* host_home;
+  char* exec_path;
+  char* tmpdir;
+  struct sbx_local_list read_only;
+  struct sbx_local_list read_write;
+  uint64_t fail_step; /* tests */
+  uint64_t fail_errno;
+};
+
+/* Looks at given paths, changes nothing. The error names option, value and
+ * remedy. On failure `out` is empty again. */
+int sbx_local_options_read(const struct sbx_options* o,
+                           struct sbx_local_options* out,
+                           struct sbx_error* error);
+void sbx_local_options_clear(struct sbx_local_options* options);
+
+#endif
