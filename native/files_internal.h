@@ -223,7 +223,8 @@ struct sbx__content {
 
 struct sbx__replace {
   struct sbx__content content;
-  uint32_t mode;     /* 0: the old file's, 0644 for a new one */
+  uint32_t mode;     /* 0: the old file's, 0644 for a new one; type bits in it
+                        are ignored */
   int64_t expected;  /* ms, INT64_MIN: none */
   bool exclusive;
   bool parents;
@@ -251,12 +252,16 @@ int sbx__rename_new(int from_dir, const char* from, int to_dir,
  * other writers of this package. -EAGAIN when it stays locked. */
 int sbx__lock(int fd);
 
-/* --- copy.c -------------------------------------------------------------- */
+/* --- file_copy.c ----------------------------------------------------------- */
 
-/* Copies `from` (a name in its folder) to the free name of `to`. */
-int sbx__copy_new(struct sbx__job* job, struct sbx__spot* from,
-                  const char* from_path, struct sbx__spot* to,
-                  const char* to_path, bool keep_times);
+/* Copies what `from` is, whatever that is, to `to`, where nothing is; owner
+ * and times go with it. For moves between file systems. */
+int sbx__copy_whole(struct sbx__job* job, const struct sbx__spot* from,
+                    struct sbx__spot* to, const char* to_path);
+
+/* Fails if `to` lies in the folder that `from` is. */
+int sbx__refuse_nesting(struct sbx__job* job, const char* from,
+                        const char* to);
 
 /* --- the verbs ------------------------------------------------------------ */
 

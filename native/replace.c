@@ -409,8 +409,8 @@ static int write_over(int fd, const struct sbx__content* content,
   if (content->fd >= 0)
     rc = copy_range(content->fd, fd, 0, size);
   else
-    rc = write_at(fd, content->data, (size_t)(size < old_size ? size : old_size),
-                  0);
+    rc = write_at(fd, content->data,
+                  (size_t)(size < old_size ? size : old_size), 0);
   if (rc == 0 && ftruncate(fd, size) < 0) rc = -errno;
   return rc;
 }
