@@ -1,11 +1,11 @@
 {
   "variables": {
     "sanitize%": "",
-    "launcher": "<(INTERMEDIATE_DIR)/sbx-launcher",
+    "launcher": "<(module_root_dir)/build/launcher/sbx-launcher",
   },
   "target_defaults": {
-    "cflags": ["-Wall", "-Wextra", "-Wshadow", "-fvisibility=hidden"],
-    "cflags_c": ["-std=gnu11"],
+    "cflags": ["-Wall", "-Wextra", "-fvisibility=hidden"],
+    "cflags_c": ["-std=gnu11", "-Wshadow"],
     "defines": ["_GNU_SOURCE", "_FILE_OFFSET_BITS=64"],
   },
   "targets": [

@@ -74,10 +74,10 @@ function tidy(path) {
 }
 
 /** An absolute path inside for a path of the workspace in any absolute spelling,
- * or undefined when it is none. `place` has inside, host and alias. */
+ * or undefined when it is none. `place` has inside, host and shown. */
 export function insideWorkspace(place, path) {
   if (path === '/') return place.inside;
-  const rest = below(place.inside, path) ?? below(place.host, path) ?? below(place.alias, path);
+  const rest = below(place.inside, path) ?? below(place.host, path) ?? below(place.shown, path);
   return rest === undefined ? undefined : place.inside + rest;
 }
 

@@ -30,7 +30,7 @@ class Owner {
   async stop() {
     if (this.status === 'stopped') return;
     this.status = 'stopped';
-    if (this.kept) await this.lease.stop();
+    if (this.kept) await this.lease.leave();
     else await this.lease.destroy();
   }
 }

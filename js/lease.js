@@ -21,6 +21,7 @@ import { flag, ROOT, verb, WORKSPACE } from './verbs.js';
 export function openLease(options, prefix) {
   const provider = checkProvider(options.provider);
   return new Lease(provider, {
+    named: options.id !== undefined,
     id: checkId(options.id) ?? `${prefix}-${provider.name}-${randomUUID()}`,
     identity: checkId(options.identity, 'identity'),
     cwd: checkCwd(options.cwd),
@@ -56,11 +57,11 @@ export class Lease {
   sdk; // what onFirstCreate gets; set by the owner
   onGone; // called when the sandbox ended by itself; set by the owner
 
-  /** options: id, identity, cwd, workingDirectory, ports, env, onFirstCreate */
+  /** options: id, named (by the user), identity, cwd, workingDirectory, ports, env, onFirstCreate */
   constructor(provider, options) {
     this.provider = provider;
     this.options = options;
-    this.spec = { id: options.id, cwd: options.cwd, ports: options.ports };
+    this.spec = { id: options.id, named: options.named, cwd: options.cwd, ports: options.ports };
     this.environment = new Environment(provider.env, options.env);
     this.session = provider.session(this.spec);
     if (this.session.spec.cwd !== options.cwd) {
@@ -74,6 +75,13 @@ export class Lease {
 
   get native() {
     return this.session.native;
+  }
+
+  /** The working directory as commands see it. */
+  get shownWorkdir() {
+    const { inside, shown } = this.session.place;
+    const rest = below(inside, this.workdir);
+    return rest === undefined ? this.workdir : shown + rest;
   }
 
   get shell() {
@@ -95,9 +103,10 @@ export class Lease {
 
   // Since this lease was made, others may have started or closed that sandbox.
   #adopt() {
-    const current = this.provider.sessions.get(this.spec.id);
-    if (current) this.session = current;
-    else if (this.session.state === 'closed') this.session = this.provider.session(this.spec);
+    const { sessions } = this.provider;
+    if (!sessions.has(this.spec.id) && this.session.state === 'closed') this.session = this.provider.session(this.spec);
+    this.session = sessions.get(this.spec.id) ?? this.session;
+    sessions.set(this.spec.id, this.session);
   }
 
   /** Called by the session once the sandbox runs. */
@@ -136,6 +145,11 @@ export class Lease {
 
   async stop() {
     await this.session.stop(this);
+    this.live = false;
+  }
+
+  async leave() {
+    await this.session.leave(this);
     this.live = false;
   }
 

@@ -26,8 +26,8 @@ export interface LocalOptions {
   ports?: readonly number[];
   /** Absolute path of the shell for command strings. Default: bash if installed, else sh. */
   shell?: string;
-  /** Positive numbers, such as `processes`. */
-  limits?: Readonly<Record<string, number | undefined>>;
+  /** processes: how many there may be at once, default 4096. */
+  limits?: { readonly processes?: number };
 }
 
 /** Sandboxes on this machine: real processes, isolated by its kernel. */

@@ -38,6 +38,7 @@ function checkNetwork(value) {
 
 function checkLimits(value) {
   const limits = checkObject(value, 'limits');
+  checkNames(limits, ['processes'], 'limits');
   for (const [name, limit] of Object.entries(limits)) {
     if (limit !== undefined && !(typeof limit === 'number' && limit > 0)) {
       throw invalid(`limits.${name} must be a positive number, not ${show(limit)}`);

@@ -125,7 +125,7 @@ export function checkSignal(value, name = 'signal') {
 export function checkNames(value, known, name) {
   for (const key of Object.keys(value)) {
     if (!known.includes(key)) {
-      throw invalid(`${name} has no option "${key}"; it knows ${known.join(', ')}`);
+      throw invalid(`${name} has no "${key}"; it knows ${known.join(', ')}`);
     }
   }
 }

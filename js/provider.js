@@ -1,6 +1,6 @@
 // A provider instance: options checked once, and the sessions and templates that
 // belong to it. Made by the factories (local() ...), used by both surfaces.
-import { invalid } from './errors.js';
+import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
 import { Session } from './session.js';
@@ -28,16 +28,21 @@ export class Provider {
     return this.sessions.get(spec.id) ?? new Session(this, spec);
   }
 
-  /** @internal Throws a NativeError for a bad option. Starts nothing. */
-  open({ id, cwd, ports }) {
-    const options = { ...this.options, id, cwd, ports: ports.map(String) };
+  /** @internal Throws for a bad option. Starts nothing. */
+  open({ id, named, cwd, ports }) {
+    const options = { ...this.options, cwd, ports: ports.map(String) };
+    if (named) options.id = id;
     if (this.hostFacts) options.host = this.hostFacts();
-    return native().open(this.name, options);
+    try {
+      return native().open(this.name, options);
+    } catch (error) {
+      throw fromNative(error, this.name);
+    }
   }
 
   /** The capability map: [{name, mode, reason?}]. */
   capabilityList() {
-    return (this.#capabilities ??= this.open({ id: 'capabilities', cwd: '/workspace', ports: [] }).capabilities());
+    return (this.#capabilities ??= this.open({ id: 'capabilities', named: true, cwd: '/workspace', ports: [] }).capabilities());
   }
 }
 

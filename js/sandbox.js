@@ -120,7 +120,7 @@ class Files {
 function place(lease, path) {
   const { place: at } = lease.session;
   if (path.startsWith('/')) {
-    const rest = below(at.inside, posix.normalize(path)) ?? below(at.alias, posix.normalize(path));
+    const rest = below(at.inside, posix.normalize(path)) ?? below(at.shown, posix.normalize(path));
     return rest === undefined ? [ROOT, path] : [WORKSPACE, rest.slice(1)];
   }
   const start = below(at.inside, lease.workdir);
@@ -184,7 +184,7 @@ export class Sandbox {
 
   /** Where commands start, as they see it. */
   get cwd() {
-    return this.#owner.lease.workdir;
+    return this.#owner.lease.shownWorkdir;
   }
 
   get status() {

@@ -14,7 +14,6 @@ export class Session {
     this.id = spec.id;
     this.spec = spec;
     this.native = provider.open(spec);
-    this.place = { inside: spec.cwd, host: null, alias: spec.cwd };
     this.#look();
   }
 
@@ -27,7 +26,6 @@ export class Session {
     return this.#alone(async () => {
       if (this.state === 'closed') return undefined;
       this.holders.add(lease);
-      this.provider.sessions.set(this.id, this);
       await this.#bringUp();
       await lease.attach(this);
       const created = this.#fresh;
@@ -56,8 +54,10 @@ export class Session {
 
   #look() {
     const { inside, host } = this.native.place();
-    this.place = { inside, host, alias: this.spec.cwd };
     this.facts = this.native.facts();
+    // shown: the workspace as commands see it, which without isolation is its
+    // path on the host.
+    this.place = { inside, host, shown: this.facts.workspaceInside ?? inside };
   }
 
   /** The other leases go on; the last one stops the sandbox. */
@@ -71,6 +71,12 @@ export class Session {
     });
   }
 
+  /** Stops, and leaves the sandbox to whoever asks for its id next. */
+  async leave(lease) {
+    await this.stop(lease);
+    this.holders.delete(lease);
+  }
+
   destroy(lease) {
     return this.#alone(async () => {
       if (!this.holders.has(lease)) return;
@@ -80,7 +86,8 @@ export class Session {
         await this.native.destroy();
         await this.native.close();
         this.state = 'closed';
-        this.provider.sessions.delete(this.id);
+        const { sessions } = this.provider;
+        if (sessions.get(this.id) === this) sessions.delete(this.id);
       }
       this.active.delete(lease);
       this.holders.delete(lease);

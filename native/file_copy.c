@@ -148,7 +148,8 @@ static int made_set(struct copy* c, size_t depth, bool made) {
 static int to_open(int dir, const char* name, bool made) {
   int flags = (made ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   int fd = openat(dir, name, flags);
-  return fd < 0 ? -errno : fd;
+  if (fd < 0) return errno == ELOOP ? -ENOTDIR : -errno;
+  return fd;
 }
 
 static int to_enter(struct copy* c, const struct sbx__node* node) {
@@ -193,8 +194,9 @@ static int copy_leave(struct copy* c, const struct sbx__node* node) {
   if (dir >= 0 && c->made[node->depth])
     folder_finish(c, dir, node->name, c->to);
   close(c->to);
+  bool made = node->depth > 1 && c->made[node->depth - 1];
   c->to = sbx__open_real(c->tree.root, c->top_fd, parent,
-                         O_PATH | O_DIRECTORY);
+                         (made ? O_RDONLY : O_PATH) | O_DIRECTORY);
   free(parent);
   return c->to < 0 ? fail_at(c, node, c->to) : 0;
 }

@@ -174,8 +174,6 @@ int sbx__file_gather(struct sbx__job* job) {
     free(g.pack.data);
     return sbx__fail(job, rc, request->path, SBX__FOLDER);
   }
-  job->result->data = g.pack.data;
-  job->result->len = g.pack.len;
-  job->result->count = g.pack.count;
+  sbx__pack_take(&g.pack, job->result);
   return 0;
 }

@@ -112,9 +112,7 @@ static int list_opened(struct sbx__job* job, int fd) {
     free(l.pack.data);
     return rc;
   }
-  job->result->data = l.pack.data;
-  job->result->len = l.pack.len;
-  job->result->count = l.pack.count;
+  sbx__pack_take(&l.pack, job->result);
   return 0;
 }
 

@@ -103,6 +103,18 @@ static int move_spot(struct sbx__job* job, struct sbx__spot* from,
   return rc < 0 ? fail_rename(job, rc) : 0;
 }
 
+/* A link that has the new name is replaced, so only its folder counts. */
+static int check_nesting(struct sbx__job* job, const struct sbx__spot* from) {
+  const struct sbx_file_request* request = job->request;
+  char folder[PATH_MAX];
+  const char* slash = strrchr(request->to, '/');
+  size_t len = slash ? (size_t)(slash - request->to) : 0;
+  if (!is_folder(from) || len >= sizeof(folder)) return 0;
+  memcpy(folder, request->to, len);
+  folder[len] = 0;
+  return sbx__refuse_nesting(job, request->path, folder);
+}
+
 static int move_from(struct sbx__job* job, struct sbx__spot* from) {
   const struct sbx_file_request* request = job->request;
   struct sbx__spot to;
@@ -110,8 +122,7 @@ static int move_from(struct sbx__job* job, struct sbx__spot* from) {
   if (!from->present)
     return sbx__fail(job, ENOENT, request->path, SBX__SOURCE);
   int rc = check_link(job, from, request->path, SBX__SOURCE);
-  if (rc == 0 && is_folder(from) && strcmp(request->path, request->to) != 0)
-    rc = sbx__refuse_nesting(job, request->path, request->to);
+  if (rc == 0) rc = check_nesting(job, from);
   if (rc < 0) return rc;
   rc = sbx__resolve(job->root, request->to, SBX__MAKE, &to);
   if (rc == -ENOENT) return sbx__fail_parent(job, request->to);

@@ -162,6 +162,7 @@ struct sbx__entry {
 
 int sbx__pack_reserve(struct sbx__pack* pack, size_t more);
 int sbx__pack_entry(struct sbx__pack* pack, const struct sbx__entry* entry);
+void sbx__pack_take(struct sbx__pack* pack, struct sbx_file_result* result);
 
 bool sbx__extension_fits(const struct sbx_file_request* request,
                          const char* name, size_t len, bool fold);

@@ -161,6 +161,13 @@ int sbx__pack_entry(struct sbx__pack* pack, const struct sbx__entry* entry) {
   return 0;
 }
 
+void sbx__pack_take(struct sbx__pack* pack, struct sbx_file_result* result) {
+  void* exact = pack->len ? realloc(pack->data, pack->len) : NULL;
+  result->data = exact ? exact : pack->data;
+  result->len = pack->len;
+  result->count = pack->count;
+}
+
 /* --- extensions ----------------------------------------------------------- */
 
 static bool same_bytes(const char* a, const char* b, size_t len, bool fold) {

@@ -242,7 +242,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   #spell(path) {
     const { place } = this.#lease.session;
     const plain = `/${relativeTo(place, path)}`;
-    const taken = [place.inside, place.alias, place.host].some(prefix => below(prefix, plain) !== undefined);
+    const taken = [place.inside, place.host].some(prefix => below(prefix, plain) !== undefined);
     return taken ? place.inside + plain : plain;
   }
 }
@@ -251,7 +251,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 function relativeTo(place, path) {
   const tidy = posix.resolve('/', path);
   const rest = path.startsWith('/')
-    ? (below(place.inside, tidy) ?? below(place.host, tidy) ?? below(place.alias, tidy) ?? tidy)
+    ? (below(place.inside, tidy) ?? below(place.host, tidy) ?? tidy)
     : tidy;
   return rest.slice(1);
 }

@@ -9,12 +9,13 @@ export function resolveInstructions(override, makeDefault, requestContext) {
 }
 
 const levels = {
-  full: 'They run isolated from the host: own processes, own network, a read-only system, and only the workspace, /tmp and $HOME can be written.',
-  landlock: 'They run restricted on the host: only the workspace, /tmp and $HOME can be written, other files are read-only or hidden.',
-  none: 'They run on the host without isolation.',
+  full: 'Commands are isolated: they see a read-only system and write only to the workspace, /tmp and $HOME.',
+  landlock: 'Commands are restricted: they write only to the workspace, /tmp and $HOME.',
+  none: 'Commands are not isolated from this machine.',
 };
 
 function networkLine(network) {
+  if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
   if (Array.isArray(network)) return `Of the network only these hosts can be reached: ${network.join(', ')}.`;
   return 'The network is off by policy: downloads and installs from the network fail; do not retry them. localhost works.';
@@ -29,14 +30,17 @@ function limitsLine(facts) {
 
 /** The sandbox: where commands run and what they may do. Reads facts only. */
 export function instructionsFor(lease) {
-  const { session, provider, workdir } = lease;
+  const { session, provider, shownWorkdir: workdir } = lease;
   const { facts } = session;
+  const { network: hosts } = provider.options;
+  const inside = session.place.shown;
+  const workspace = workdir === inside ? '' : `, in the workspace ${inside}`;
   const lines = [
-    `Commands start in ${workdir} and share the workspace ${session.place.inside} with the file tools.`,
+    `Commands start in ${workdir}${workspace}; the file tools call ${inside} "/".`,
     levels[facts.level] ?? '',
-    facts.network === undefined && provider.name !== 'local' ? '' : networkLine(provider.options.network),
+    networkLine(Array.isArray(hosts) ? hosts : facts.network),
     limitsLine(facts),
-    facts.degraded ? `Not available here: ${facts.degraded}.` : '',
+    facts.degraded ? `Note: ${facts.degraded.replaceAll('\n', '; ')}.` : '',
   ];
   return lines.filter(Boolean).join(' ');
 }
@@ -44,7 +48,7 @@ export function instructionsFor(lease) {
 /** The file tools: how paths are spelled. */
 export function filesInstructionsFor(lease, readOnly) {
   const { inside, host } = lease.session.place;
-  const same = [`"${inside}/x"`, ...(host && host !== inside ? [`"${host}/x"`] : [])].join(' and ');
-  const text = `File tools work in the workspace: "/x" and "x" name the same file, in commands ${same}.`;
+  const also = host && host !== inside ? ` or "${host}/x"` : '';
+  const text = `File tools work in the workspace ${inside}: "/x", "x" and "${inside}/x"${also} name the same file.`;
   return readOnly ? `${text} The file tools are read-only.` : text;
 }

@@ -145,7 +145,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   /** Where commands start, as they see it. */
   get workingDirectory() {
-    return this.#lease?.workdir;
+    return this.#lease?.shownWorkdir;
   }
 
   // -- commands
@@ -245,6 +245,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async _spawn(command, options, retries = 1) {
     const { originalInvocation: given } = options;
     checkCommand(given?.command ?? command, given?.args);
+    checkSignal(options.abortSignal, 'abortSignal'); // which the base class listens to
     this.#lastUsedAt = Date.now();
     const lease = this.#lease;
     const spec = {
@@ -322,7 +323,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   /** Without I/O, in every state. */
   getInfo() {
-    const { session, workdir } = this.#lease;
+    const { session, shownWorkdir } = this.#lease;
     const { facts } = session;
     return {
       id: this.id,
@@ -332,11 +333,11 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       createdAt: this.#createdAt,
       lastUsedAt: this.#lastUsedAt === undefined ? undefined : new Date(this.#lastUsedAt),
       metadata: {
-        ...facts,
+        ...reported(facts),
         sandboxId: facts.sandboxId ?? this.id,
         sandboxProvider: this.provider,
-        cwd: session.place.inside,
-        workingDirectory: workdir,
+        cwd: session.place.shown,
+        workingDirectory: shownWorkdir,
         capabilities: this.sandboxSdk.capabilities,
       },
     };
@@ -349,6 +350,13 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       options?.requestContext,
     );
   }
+}
+
+// What commands get as variables is no news about the sandbox.
+const variables = new Set(['path', 'home', 'tmpdir', 'lang', 'user']);
+
+function reported(facts) {
+  return Object.fromEntries(Object.entries(facts).filter(([key]) => !variables.has(key) && !key.startsWith('env.')));
 }
 
 function abortError(operation, reason) {

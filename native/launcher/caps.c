@@ -1,4 +1,6 @@
 /* Drops capabilities and sets resource limits. */
+#include "sys.h" /* first: feature macros */
+
 #include "caps.h"
 
 #include <linux/capability.h>
@@ -6,8 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-
-#include "sys.h"
 
 enum { SBX__FILES_SOFT = 65536 };
 #define SBX__MEMLOCK ((rlim_t) 8 << 20)

@@ -1,12 +1,12 @@
 /* Reads the engine's configuration records and checks every field. */
+#include "sys.h" /* first: feature macros */
+
 #include "config.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-
-#include "sys.h"
 
 enum {
   SBX__CONFIG_MAX = 16 << 20,
@@ -180,7 +180,7 @@ static int sbx__check(const struct sbx_config* c) {
 }
 
 int sbx_config_read(struct sbx_config* c, int fd) {
-  size_t len, at = 0;
+  size_t len = 0, at = 0;
 
   memset(c, 0, sizeof(*c));
   c->level = UINT32_MAX;

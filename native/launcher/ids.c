@@ -1,4 +1,6 @@
 /* Id maps of the sandbox's user namespace, and the id-mapped workspace. */
+#include "sys.h" /* first: feature macros */
+
 #include "ids.h"
 
 #include <grp.h>
@@ -8,8 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-
-#include "sys.h"
 
 enum { SBX__RANGE = 65536 };
 

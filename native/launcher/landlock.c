@@ -1,9 +1,9 @@
 /* A second wall behind the read-only mounts, should one of them leak. */
+#include "sys.h" /* first: feature macros */
+
 #include "landlock.h"
 
 #include <sys/stat.h>
-
-#include "sys.h"
 
 enum {
   SBX__LL_EXECUTE = 1 << 0,

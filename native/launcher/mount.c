@@ -1,5 +1,7 @@
 /* Mounts with flags over whole trees: mount_setattr where the kernel has it,
  * else one remount for each line of mountinfo. */
+#include "sys.h" /* first: feature macros */
+
 #include "mount.h"
 
 #include <stdio.h>
@@ -7,8 +9,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-
-#include "sys.h"
 
 enum { SBX__INODES = 262144 };
 

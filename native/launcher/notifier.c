@@ -8,6 +8,8 @@
  * never lets a call continue, so nothing depends on memory that another thread
  * can still change.
  */
+#include "sys.h" /* first: feature macros */
+
 #include "notifier.h"
 
 #include <limits.h>
@@ -20,8 +22,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-
-#include "sys.h"
 
 enum {
   SBX__STACK = 128 * 1024,
@@ -49,7 +49,7 @@ static int sbx__read_path(uint32_t tid, uint64_t address, char* out) {
     struct iovec from = {(void*) (uintptr_t) (address + at), to.iov_len};
     ssize_t n = process_vm_readv((pid_t) tid, &to, 1, &from, 1, 0);
 
-    if (n <= 0) return errno == EPERM ? -EPERM : -EFAULT;
+    if (n <= 0) return n < 0 && errno == EPERM ? -EPERM : -EFAULT;
     if (memchr(to.iov_base, '\0', (size_t) n) != NULL) return 0;
     at += (size_t) n;
   }

@@ -18,6 +18,14 @@ enum {
   SBX_FD_CONFIG = 5   /* memfd with struct sbx_config_item records */
 };
 
+/* Bytes that the host may write to the life pipe; the last one counts. The
+ * monitor stays until end of file, also after a failed set-up or the death of
+ * PID 1, then removes the session folder and exits. */
+enum {
+  SBX_LIFE_KEEP = 'K',  /* leave the session folder where it is */
+  SBX_LIFE_REMOVE = 'R' /* remove it after all */
+};
+
 /* ---- configuration ---- */
 
 /* Records follow each other: header, then len bytes, padded to 8. Numbers are

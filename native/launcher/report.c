@@ -1,10 +1,10 @@
 /* Names the set-up step at hand, so that a failure is one clear message. */
+#include "sys.h" /* first: feature macros */
+
 #include "report.h"
 
 #include <string.h>
 #include <sys/socket.h>
-
-#include "sys.h"
 
 int sbx_report_step(struct sbx_report* r, const struct sbx_config* config,
                     uint32_t step, const char* what) {

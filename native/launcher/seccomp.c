@@ -6,6 +6,8 @@
  * pointer, where a filter cannot look. Numbers newer than this list are
  * unknown and answer ENOSYS, too.
  */
+#include "sys.h" /* first: feature macros */
+
 #include "seccomp.h"
 
 #include <linux/audit.h>
@@ -17,8 +19,6 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-
-#include "sys.h"
 
 #if defined(__x86_64__)
 #define SBX__ARCH AUDIT_ARCH_X86_64

@@ -5,6 +5,8 @@
  * links in the host's /proc, destinations are resolved in the new root. So no
  * link on either side can lead a mount astray.
  */
+#include "sys.h" /* first: feature macros */
+
 #include "view.h"
 
 #include <sched.h>
@@ -14,7 +16,6 @@
 #include <sys/stat.h>
 
 #include "mount.h"
-#include "sys.h"
 
 #define SBX__ROOT_BYTES ((uint64_t) 64 << 20)
 #define SBX__EMPTY "/.sbx-empty"

@@ -220,7 +220,7 @@ class FakeSandbox {
   }
 
   facts() {
-    return { level: 'full', shell: '/bin/sh', path: process.env.PATH, home: '/tmp', degraded: fake.degraded ?? '' };
+    return { level: 'full', network: 'deny', shell: '/bin/sh', path: process.env.PATH, home: '/tmp', degraded: fake.degraded ?? '' };
   }
 
   capabilities() {

@@ -1,0 +1,188 @@
+/* The steps of a set-up in their order. Each can only succeed or end the
+ * launcher: nothing runs with less than was asked for.
+ */
+#include "sys.h" /* first: feature macros */
+
+#include "setup.h"
+
+#include <net/if.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "caps.h"
+#include "ids.h"
+#include "landlock.h"
+#include "notifier.h"
+#include "report.h"
+#include "seccomp.h"
+#include "view.h"
+#include "zygote.h"
+
+struct sbx__setup {
+  const struct sbx_setup_input* in;
+  struct sbx_report report;
+  struct sbx_view view;
+  struct sbx_zygote_spec spec;
+  struct sbx_zygote* zygote;
+};
+
+static int sbx__step(struct sbx__setup* s, uint32_t step, const char* what) {
+  return sbx_report_step(&s->report, s->in->config, step, what);
+}
+
+/* The monitor writes the id maps first. If it dies, its end of the pipe closes
+ * and so does this launcher; a parent-death signal alone could come too early
+ * to be heard. */
+static void sbx__wait_for_monitor(int lifeline) {
+  char byte;
+  ssize_t n;
+
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  do {
+    n = read(lifeline, &byte, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n != 1) _exit(1);
+}
+
+static int sbx__become(struct sbx__setup* s) {
+  if (sbx_view_open(&s->view) != 0) return -1;
+  if (sbx__step(s, SBX_SETUP_SETID, "setresuid")) return -1;
+  if (sbx_ids_become(s->in->config) != 0) return -1;
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of ids clears it */
+  return 0;
+}
+
+static int sbx__loopback(struct sbx__setup* s) {
+  struct ifreq request;
+  int fd;
+
+  if (sbx__step(s, SBX_SETUP_LOOPBACK, "lo")) return -1;
+  if (s->in->config->network) return 0;
+  fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  memset(&request, 0, sizeof(request));
+  strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (ioctl(fd, SIOCSIFFLAGS, &request) != 0) return sbx_close_keep(fd);
+  close(fd);
+  return 0;
+}
+
+static int sbx__hostname(struct sbx__setup* s) {
+  const char* name = s->in->config->hostname;
+
+  if (sbx__step(s, SBX_SETUP_HOSTNAME, "sethostname")) return -1;
+  if (name == NULL) return 0;
+  return sethostname(name, strlen(name));
+}
+
+/* 0, 1 and 2 of the host are not for anybody in here. */
+static int sbx__stdio(void) {
+  int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int i;
+
+  if (fd < 0) return -1;
+  for (i = 0; i < 3; i++)
+    if (dup2(fd, i) < 0) return -1;
+  close(fd);
+  return 0;
+}
+
+static int sbx__open_folder(const char* path) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+  if (fd < 0 && errno == EACCES)
+    fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return fd;
+}
+
+static int sbx__folders(struct sbx__setup* s, const char* workspace) {
+  s->report.what = workspace;
+  s->spec.workspace = sbx__open_folder(workspace);
+  if (s->spec.workspace < 0) return -1;
+  s->report.what = "/";
+  s->spec.root = sbx__open_folder("/");
+  return s->spec.root < 0 ? -1 : 0;
+}
+
+static int sbx__privileges(struct sbx__setup* s) {
+  if (sbx__step(s, SBX_SETUP_CAPABILITIES, "capset")) return -1;
+  if (sbx_caps_drop() != 0) return -1;
+  if (sbx__step(s, SBX_SETUP_RLIMITS, "setrlimit")) return -1;
+  if (sbx_limits_set(s->in->config, &s->spec.limits) != 0) return -1;
+  if (sbx__step(s, SBX_SETUP_NO_NEW_PRIVS, "prctl")) return -1;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  if (sbx__step(s, SBX_SETUP_LANDLOCK, "landlock")) return -1;
+  return sbx_landlock_restrict(s->in->config, &s->spec.landlock_abi,
+                               &s->report.what);
+}
+
+static int sbx__seccomp(struct sbx__setup* s) {
+  int gate, listener = -1;
+
+  if (sbx__step(s, SBX_SETUP_SECCOMP, "seccomp")) return -1;
+  gate = sbx_notifier_start();
+  if (gate >= 0) listener = sbx_seccomp_install(true);
+  if (gate >= 0) sbx_notifier_serve(gate, listener);
+  if (listener < 0) return sbx_seccomp_install(false);
+  s->spec.ready_flags |= SBX_READY_NOTIFIER;
+  return 0;
+}
+
+static int sbx__prepare(struct sbx__setup* s) {
+  s->zygote = sbx_zygote_new(&s->spec);
+  return s->zygote == NULL ? -1 : 0;
+}
+
+static int sbx__inside(struct sbx__setup* s) {
+  if (sbx__become(s) != 0 || sbx_view_build(&s->view) != 0) return -1;
+  if (sbx__loopback(s) != 0 || sbx__hostname(s) != 0) return -1;
+  if (sbx__privileges(s) != 0 || sbx__seccomp(s) != 0) return -1;
+  if (sbx__step(s, SBX_SETUP_READY, "/dev/null")) return -1;
+  if (sbx__stdio() != 0) return -1;
+  if (sbx__folders(s, s->in->config->mountpoint) != 0) return -1;
+  s->report.what = "epoll";
+  return sbx__prepare(s);
+}
+
+static void sbx__init(struct sbx__setup* s, const struct sbx_setup_input* in) {
+  memset(s, 0, sizeof(*s));
+  s->in = in;
+  s->report.what = "";
+  s->view.config = in->config;
+  s->view.report = &s->report;
+  s->view.tree = in->tree;
+  s->spec.control = in->control;
+  s->spec.lifeline = in->lifeline;
+  umask(022);
+}
+
+void sbx_setup_inside(const struct sbx_setup_input* in) {
+  struct sbx__setup s;
+
+  sbx__init(&s, in);
+  s.spec.alone = true;
+  s.spec.ready_flags = SBX_READY_OWN_PROC;
+  if (in->tree >= 0) s.spec.ready_flags |= SBX_READY_IDMAPPED;
+  sbx__wait_for_monitor(in->lifeline);
+  if (sbx__inside(&s) == 0) sbx_zygote_run(s.zygote);
+  sbx_report_fail(&s.report, in->control);
+  _exit(1);
+}
+
+void sbx_setup_outside(const struct sbx_setup_input* in) {
+  struct sbx__setup s;
+
+  sbx__init(&s, in);
+  sbx__wait_for_monitor(in->lifeline);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (sbx__step(&s, SBX_SETUP_READY, "") == 0 &&
+      sbx__folders(&s, in->config->workspace) == 0 && sbx__prepare(&s) == 0)
+    sbx_zygote_run(s.zygote);
+  sbx_report_fail(&s.report, in->control);
+  _exit(1);
+}

@@ -1,0 +1,24 @@
+/* From a fresh clone to a locked PID 1. */
+#ifndef SBX_LAUNCHER_SETUP_H
+#define SBX_LAUNCHER_SETUP_H
+
+#include "config.h"
+
+/* What the monitor hands to its child. */
+struct sbx_setup_input {
+  struct sbx_config* config;
+  int control;
+  int lifeline; /* read end; a byte means go, end of file means give up */
+  int tree;     /* id-mapped workspace or -1 */
+};
+
+/* Runs in the child: sets everything up and serves, or reports the step that
+ * failed and exits. */
+__attribute__((noreturn)) void sbx_setup_inside(
+    const struct sbx_setup_input* input);
+
+/* The same at SBX_LEVEL_NONE. */
+__attribute__((noreturn)) void sbx_setup_outside(
+    const struct sbx_setup_input* input);
+
+#endif

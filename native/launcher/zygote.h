@@ -1,0 +1,27 @@
+/* PID 1: starts, signals and reaps commands until the host goes away. */
+#ifndef SBX_LAUNCHER_ZYGOTE_H
+#define SBX_LAUNCHER_ZYGOTE_H
+
+#include <stdint.h>
+
+#include "caps.h"
+
+struct sbx_zygote_spec {
+  int control;
+  int lifeline; /* its end of file: the monitor died */
+  bool alone;   /* PID 1 of an own namespace */
+  struct sbx_limits limits;
+  int workspace; /* descriptors for the host, taken over */
+  int root;
+  uint32_t landlock_abi;
+  uint32_t ready_flags;
+};
+
+/* Makes everything that the loop needs, so that READY is a promise. */
+struct sbx_zygote;
+struct sbx_zygote* sbx_zygote_new(const struct sbx_zygote_spec* spec);
+
+/* Sends READY and serves. Never returns. */
+__attribute__((noreturn)) void sbx_zygote_run(struct sbx_zygote* zygote);
+
+#endif

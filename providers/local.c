@@ -1,0 +1,927 @@
+/* The Local provider: one launcher session on this machine, with the folder it
+ * works in. Blocking file-system work runs on the thread pool.
+ *
+ *   IDLE -> PREPARING -> STARTING -> RUNNING -> ENDING -> CLEANING -> IDLE
+ *
+ * ENDING can be entered from every state; whoever asked for the start is then
+ * told that it was aborted.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../native/config.h"
+#include "local_folder.h"
+#include "local_options.h"
+#include "local_view.h"
+#include "provider.h"
+
+enum { STOP_GRACE_MS = 2000, TMP_BYTES = 512 << 20 };
+
+enum state { IDLE, PREPARING, STARTING, RUNNING, ENDING, CLEANING };
+
+/* One caller that waits for something to be over. */
+struct waiter {
+  struct waiter* next;
+  sbx_done_cb cb;
+  void* arg;
+};
+
+struct local {
+  struct sbx_sandbox base;
+  struct sbx_local_options options; /* never change: workers may read them */
+  char* root_workspace;             /* ROOT: its host path */
+  enum state state;
+
+  struct sbx_local_folder folder;
+  struct sbx_view view;
+  struct sbx_session* session;
+  struct sbx_session_ready ready;
+  struct sbx_root* roots[2];
+  struct sbx_error error; /* of the start under way, then of a lost session */
+  bool lost;
+
+  sbx_done_cb start_cb;
+  void* start_arg;
+  struct waiter* ending; /* destroy and close calls */
+  bool destroying;       /* the folder below `root` goes, too */
+  bool closing;          /* the struct goes, too */
+  bool over;             /* closed; waits for `finding` only */
+  unsigned finding;
+};
+
+/* What the thread pool makes of the options: the loop takes it over. */
+struct preparing {
+  uv_work_t work;
+  struct local* local;
+  const struct sbx_local_options* options;
+  struct sbx_local_folder folder;
+  struct sbx_config* config;
+  struct sbx_view view;
+  int fds[2]; /* level none: workspace and root, opened by us */
+  int err;
+  struct sbx_error error;
+};
+
+static void begin_end(struct local* l);
+
+/* The host's name of the workspace is told where it is the user's own, or the
+ * only one that commands know. */
+static void set_place(struct local* l) {
+  l->base.place.inside = l->options.cwd;
+  l->base.place.host = l->root_workspace;
+  if (l->options.kind == SBX_LOCAL_DIRECTORY)
+    l->base.place.host = l->options.directory;
+  else if (l->options.level == SBX_LEVEL_NONE && l->folder.workspace != NULL)
+    l->base.place.host = l->folder.workspace;
+}
+
+/* ---- answers that come at once, but never inside the call ---- */
+
+struct answer {
+  uv_timer_t timer;
+  sbx_done_cb done;
+  sbx_found_cb found;
+  bool yes;
+  bool failed;
+  struct sbx_error error;
+  void* arg;
+};
+
+static void on_answer_closed(uv_handle_t* handle) {
+  free(handle->data);
+}
+
+static void on_answer(uv_timer_t* timer) {
+  struct answer* a = timer->data;
+  const struct sbx_error* error = a->failed ? &a->error : NULL;
+
+  if (a->done != NULL)
+    a->done(a->arg, error);
+  else
+    a->found(a->arg, error, a->yes);
+  uv_close((uv_handle_t*) timer, on_answer_closed);
+}
+
+/* Without memory the answer comes inside the call after all. */
+static void answer(struct local* l, const struct answer* what) {
+  struct answer* a = malloc(sizeof(*a));
+  struct sbx_error error;
+
+  if (a == NULL) {
+    sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "local", "Out of memory.");
+    if (what->done != NULL)
+      what->done(what->arg, &error);
+    else
+      what->found(what->arg, &error, false);
+    return;
+  }
+  *a = *what;
+  uv_timer_init(l->base.loop, &a->timer);
+  a->timer.data = a;
+  uv_timer_start(&a->timer, on_answer, 0, 0);
+}
+
+static void answer_done(struct local* l, sbx_done_cb cb, void* arg,
+                        const struct sbx_error* error) {
+  struct answer a = {.done = cb, .arg = arg, .failed = error != NULL};
+
+  if (error != NULL) a.error = *error;
+  answer(l, &a);
+}
+
+/* ---- preparation, on the thread pool ---- */
+
+static enum sbx_host_kind host_kind(void* arg, const char* path) {
+  struct statx st;
+
+  (void) arg;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st) != 0)
+    return SBX_HOST_MISSING;
+  if (S_ISREG(st.stx_mode)) return SBX_HOST_FILE;
+  if (S_ISDIR(st.stx_mode)) return SBX_HOST_DIRECTORY;
+  return S_ISLNK(st.stx_mode) ? SBX_HOST_LINK : SBX_HOST_OTHER;
+}
+
+static bool host_link(void* arg, const char* path, char* out, size_t size) {
+  ssize_t n = readlink(path, out, size);
+
+  (void) arg;
+  if (n <= 0 || (size_t) n >= size) return false;
+  out[n] = '\0';
+  return true;
+}
+
+static bool host_real(void* arg, const char* path, char* out, size_t size) {
+  char* real = realpath(path, NULL);
+  bool fits = real != NULL && strlen(real) < size;
+
+  (void) arg;
+  if (fits) memcpy(out, real, strlen(real) + 1);
+  free(real);
+  return fits;
+}
+
+static void free_names(char** names, size_t len) {
+  for (size_t i = 0; i < len; i++) free(names[i]);
+  free(names);
+}
+
+static size_t list_etc(char*** out) {
+  DIR* dir = opendir("/etc");
+  char** names = NULL;
+  size_t len = 0;
+  struct dirent* entry;
+
+  *out = NULL;
+  if (dir == NULL) return 0;
+  while ((entry = readdir(dir)) != NULL) {
+    char** list = realloc(names, (len + 1) * sizeof(*list));
+
+    if (list == NULL) break;
+    names = list;
+    names[len] = strdup(entry->d_name);
+    if (names[len] == NULL) break;
+    len++;
+  }
+  closedir(dir);
+  *out = names;
+  return len;
+}
+
+static int build_view(struct preparing* p) {
+  const struct sbx_local_options* o = p->options;
+  char** etc;
+  size_t etc_len = list_etc(&etc);
+  struct sbx_view_host host = {
+      .path = o->host_path,
+      .home = o->host_home,
+      .exec_path = o->exec_path,
+      .etc = (const char* const*) etc,
+      .etc_len = etc_len,
+      .kind = host_kind,
+      .link = host_link,
+      .real = host_real,
+  };
+  struct sbx_view_spec spec = {
+      .mountpoint = o->cwd,
+      .network = o->network,
+      .read_only = (const char* const*) o->read_only.items,
+      .read_only_len = o->read_only.len,
+      .read_write = (const char* const*) o->read_write.items,
+      .read_write_len = o->read_write.len,
+  };
+  int err = sbx_view_build(&host, &spec, p->config, &p->view, &p->error);
+
+  free_names(etc, etc_len);
+  return err;
+}
+
+static void add_owner(struct preparing* p) {
+  const struct sbx_local_folder* f = &p->folder;
+
+  sbx_config_add_number(p->config, SBX_CONFIG_OWNER_UID, f->owner_uid);
+  sbx_config_add_number(p->config, SBX_CONFIG_OWNER_GID, f->owner_gid);
+  if (f->base >= 0)
+    sbx_config_add_number(p->config, SBX_CONFIG_UID_BASE, (uint64_t) f->base);
+  if (f->idmap) sbx_config_add_number(p->config, SBX_CONFIG_IDMAP, 1);
+}
+
+static int build_config(struct preparing* p) {
+  const struct sbx_local_options* o = p->options;
+  struct sbx_config* c;
+
+  if (sbx_config_new(&p->config) != 0)
+    return sbx_error_set(&p->error, SBX_E_INTERNAL, ENOMEM, "start",
+                         "Out of memory.");
+  c = p->config;
+  sbx_config_add_text(c, SBX_CONFIG_WORKSPACE, p->folder.workspace);
+  sbx_config_add_text(c, SBX_CONFIG_MOUNTPOINT, o->cwd);
+  sbx_config_add_number(c, SBX_CONFIG_LEVEL, o->level);
+  sbx_config_add_number(c, SBX_CONFIG_INNER_ID, SBX_LOCAL_INNER_ID);
+  sbx_config_add_number(c, SBX_CONFIG_NETWORK, o->network);
+  sbx_config_add_text(c, SBX_CONFIG_HOSTNAME, "sandbox");
+  sbx_config_add_number(c, SBX_CONFIG_NPROC, o->processes);
+  sbx_config_add_number(c, SBX_CONFIG_TMP_BYTES, TMP_BYTES);
+  if (o->kind == SBX_LOCAL_TEMPORARY)
+    sbx_config_add_text(c, SBX_CONFIG_REMOVE, p->folder.path);
+  if (o->fail_step != 0) {
+    sbx_config_add_number(c, SBX_CONFIG_FAIL_STEP, o->fail_step);
+    sbx_config_add_number(c, SBX_CONFIG_FAIL_ERRNO, o->fail_errno);
+  }
+  add_owner(p);
+  return build_view(p);
+}
+
+/* At level none there is no view to take the folders from. */
+static int open_folders(struct preparing* p) {
+  int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+  if (p->options->level != SBX_LEVEL_NONE) return 0;
+  p->fds[0] = open(p->folder.workspace, flags);
+  p->fds[1] = open("/", flags);
+  if (p->fds[0] >= 0 && p->fds[1] >= 0) return 0;
+  return sbx_error_set(&p->error, SBX_E_UNAVAILABLE, errno, "start",
+                       "Opening \"%.300s\" failed: %s.", p->folder.workspace,
+                       uv_strerror(-errno));
+}
+
+static void prepare(uv_work_t* work) {
+  struct preparing* p = work->data;
+
+  p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
+  if (p->err == 0) p->err = build_config(p);
+  if (p->err == 0) p->err = open_folders(p);
+}
+
+/* ---- the end ---- */
+
+static void close_fd(int* fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+static void drop_roots(struct local* l) {
+  for (int i = 0; i < 2; i++) {
+    if (l->roots[i] != NULL) sbx_root_unref(l->roots[i]);
+    l->roots[i] = NULL;
+  }
+}
+
+static void local_free(struct local* l) {
+  l->over = true;
+  if (l->finding > 0) return;
+  sbx_local_folder_release(&l->folder);
+  sbx_view_free(&l->view);
+  sbx_local_options_clear(&l->options);
+  free(l->root_workspace);
+  free(l);
+}
+
+static void finish_start(struct local* l, const struct sbx_error* error) {
+  sbx_done_cb cb = l->start_cb;
+
+  l->start_cb = NULL;
+  if (cb != NULL) cb(l->start_arg, error);
+}
+
+static void abort_start(struct local* l) {
+  struct sbx_error error;
+
+  if (l->start_cb == NULL) return;
+  sbx_error_set(&error, SBX_E_ABORTED, 0, "start",
+                "The sandbox was ended while it was being started.");
+  finish_start(l, &error);
+}
+
+/* Everything is gone. The struct may go with the last waiter's call. */
+static void on_ended(struct local* l, const struct sbx_error* error) {
+  struct waiter* list = l->ending;
+  bool closing = l->closing;
+
+  l->ending = NULL;
+  l->destroying = false;
+  l->state = IDLE;
+  if (closing) local_free(l);
+  while (list != NULL) {
+    struct waiter* w = list;
+
+    list = w->next;
+    w->cb(w->arg, error);
+    free(w);
+  }
+}
+
+struct cleaning {
+  uv_work_t work;
+  struct local* local;
+  const struct sbx_local_options* options;
+  struct sbx_local_folder folder;
+  bool destroying;
+  int err;
+  struct sbx_error error;
+};
+
+static void clean(uv_work_t* work) {
+  struct cleaning* c = work->data;
+
+  if (c->options->kind == SBX_LOCAL_TEMPORARY || c->destroying)
+    c->err = sbx_local_folder_remove(c->options, &c->folder, &c->error);
+  sbx_local_folder_release(&c->folder);
+}
+
+static void begin_clean(struct local* l);
+
+/* A failed start is told here, when nothing is left of it. */
+static void on_cleaned(uv_work_t* work, int status) {
+  struct cleaning* c = work->data;
+  struct local* l = c->local;
+  struct sbx_error error = c->error;
+  struct sbx_error why = l->error;
+  bool failed = c->err != 0;
+  bool again = l->destroying && !c->destroying;
+
+  (void) status;
+  free(c);
+  if (again) {
+    begin_clean(l);
+    return;
+  }
+  l->state = IDLE;
+  finish_start(l, &why);
+  if (l->state != IDLE) return; /* the caller went on at once */
+  if (l->ending != NULL) on_ended(l, failed ? &error : NULL);
+}
+
+static void begin_clean(struct local* l) {
+  struct cleaning* c = calloc(1, sizeof(*c));
+
+  l->state = CLEANING;
+  if (c != NULL) {
+    c->local = l;
+    c->options = &l->options;
+    c->folder = l->folder;
+    c->destroying = l->destroying;
+    c->work.data = c;
+    sbx_local_folder_init(&l->folder);
+    set_place(l);
+    uv_queue_work(l->base.loop, &c->work, clean, on_cleaned);
+    return;
+  }
+  /* Without memory for a worker, what is on disk stays. */
+  sbx_local_folder_release(&l->folder);
+  set_place(l);
+  abort_start(l);
+  on_ended(l, NULL);
+}
+
+static void on_session_closed(void* arg) {
+  begin_clean(arg);
+}
+
+static void begin_end(struct local* l) {
+  struct sbx_session* session = l->session;
+
+  if (l->state == ENDING || l->state == CLEANING) return;
+  /* The worker cannot be stopped: its end goes on from here. */
+  if (l->state == PREPARING) return;
+  l->state = ENDING;
+  close_fd(&l->ready.workspace_fd);
+  close_fd(&l->ready.root_fd);
+  drop_roots(l);
+  l->session = NULL;
+  if (session != NULL)
+    sbx_session_close(session, on_session_closed, l);
+  else
+    begin_clean(l);
+}
+
+/* ---- the start ---- */
+
+static void fail_start(struct local* l, const struct sbx_error* error) {
+  if (error != &l->error) l->error = *error;
+  begin_end(l);
+}
+
+static int64_t file_id(const struct local* l, uint32_t owner) {
+  const struct sbx_local_folder* f = &l->folder;
+
+  if (f->base < 0) return -1;
+  if (!f->idmap || (l->ready.flags & SBX_READY_IDMAPPED) != 0)
+    return f->base + SBX_LOCAL_INNER_ID;
+  return owner == 0 ? -1 : (int64_t) owner;
+}
+
+static int open_root(struct local* l, int scope, int fd, const char* inside) {
+  struct sbx_root_spec spec = {
+      .fd = fd,
+      .inside = inside,
+      .fsuid = file_id(l, l->folder.owner_uid),
+      .fsgid = file_id(l, l->folder.owner_gid),
+  };
+
+  if (fd < 0) return -1;
+  if (sbx_root_new(&spec, &l->roots[scope]) == 0) return 0;
+  l->roots[scope] = NULL;
+  close(fd);
+  return -1;
+}
+
+static int open_roots(struct local* l) {
+  int workspace = l->ready.workspace_fd;
+  int root = l->ready.root_fd;
+  int err;
+
+  l->ready.workspace_fd = l->ready.root_fd = -1;
+  err = open_root(l, 0, workspace, l->base.place.inside);
+  return open_root(l, 1, root, "/") != 0 ? -1 : err;
+}
+
+/* Level none has its folders already. */
+static void take_ready(struct local* l, const struct sbx_session_ready* ready) {
+  int fds[2] = {ready->workspace_fd, ready->root_fd};
+  int own[2] = {l->ready.workspace_fd, l->ready.root_fd};
+
+  l->ready = *ready;
+  if (l->options.level != SBX_LEVEL_NONE) return;
+  close_fd(&fds[0]);
+  close_fd(&fds[1]);
+  l->ready.workspace_fd = own[0];
+  l->ready.root_fd = own[1];
+}
+
+static void on_ready(void* data, const struct sbx_error* error,
+                     const struct sbx_session_ready* ready) {
+  struct local* l = data;
+
+  if (error != NULL) {
+    fail_start(l, error);
+    return;
+  }
+  take_ready(l, ready);
+  if (open_roots(l) != 0) {
+    sbx_error_set(&l->error, SBX_E_INTERNAL, 0, "start",
+                  "The sandbox's folders could not be taken over.");
+    fail_start(l, &l->error);
+    return;
+  }
+  l->state = RUNNING;
+  l->base.epoch++;
+  finish_start(l, NULL);
+}
+
+static void on_lost(void* data, const struct sbx_error* error) {
+  struct local* l = data;
+
+  l->error = *error;
+  l->lost = true;
+  begin_end(l);
+}
+
+/* From here on everything belongs to the sandbox, and its end cleans it up. */
+static void take_prepared(struct local* l, struct preparing* p) {
+  l->folder = p->folder;
+  l->view = p->view;
+  l->ready.workspace_fd = p->fds[0];
+  l->ready.root_fd = p->fds[1];
+  l->error = p->error;
+  set_place(l);
+}
+
+static void on_prepared(uv_work_t* work, int status) {
+  struct preparing* p = work->data;
+  struct local* l = p->local;
+  struct sbx_session_events events = {l, on_ready, on_lost};
+  int err = p->err;
+
+  (void) status;
+  l->state = STARTING;
+  take_prepared(l, p);
+  if (l->ending != NULL) {
+    abort_start(l);
+    begin_end(l);
+  } else {
+    if (err == 0)
+      err = sbx_session_start(l->base.loop, p->config, &events, &l->session,
+                              &l->error);
+    if (err != 0) fail_start(l, &l->error);
+  }
+  sbx_config_free(p->config);
+  free(p);
+}
+
+static void begin_prepare(struct local* l, sbx_done_cb cb, void* arg) {
+  struct preparing* p = calloc(1, sizeof(*p));
+  struct sbx_error error;
+
+  if (p == NULL) {
+    sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "start", "Out of memory.");
+    answer_done(l, cb, arg, &error);
+    return;
+  }
+  sbx_view_free(&l->view);
+  l->lost = false;
+  l->state = PREPARING;
+  l->start_cb = cb;
+  l->start_arg = arg;
+  p->local = l;
+  p->options = &l->options;
+  p->fds[0] = p->fds[1] = -1;
+  p->work.data = p;
+  sbx_local_folder_init(&p->folder);
+  uv_queue_work(l->base.loop, &p->work, prepare, on_prepared);
+}
+
+static void start(struct local* l, sbx_done_cb cb, void* arg) {
+  struct sbx_error error;
+
+  if (l->state == RUNNING) {
+    l->base.epoch++;
+    answer_done(l, cb, arg, NULL);
+    return;
+  }
+  if (l->state != IDLE) {
+    sbx_error_set(&error, SBX_E_CONFLICT, 0, "start",
+                  "The sandbox is being started or ended already.");
+    answer_done(l, cb, arg, &error);
+    return;
+  }
+  begin_prepare(l, cb, arg);
+}
+
+/* ---- the table ---- */
+
+static int local_open(uv_loop_t* loop, const struct sbx_options* options,
+                      struct sbx_sandbox** out, struct sbx_error* error) {
+  struct local* l = calloc(1, sizeof(*l));
+  int err;
+
+  *out = NULL;
+  if (l == NULL)
+    return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "open",
+                         "Out of memory.");
+  err = sbx_local_options_read(options, &l->options, error);
+  if (err != 0) {
+    free(l);
+    return err;
+  }
+  l->base.provider = &sbx_provider_local;
+  l->base.loop = loop;
+  l->ready.workspace_fd = l->ready.root_fd = -1;
+  sbx_local_folder_init(&l->folder);
+  if (l->options.kind == SBX_LOCAL_ROOT &&
+      asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0) {
+    l->root_workspace = NULL;
+    local_free(l);
+    return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "open",
+                         "Out of memory.");
+  }
+  set_place(l);
+  *out = &l->base;
+  return 0;
+}
+
+struct finding {
+  uv_work_t work;
+  struct local* local;
+  sbx_found_cb cb;
+  void* arg;
+  bool found;
+};
+
+static void find(uv_work_t* work) {
+  struct finding* f = work->data;
+
+  f->found = sbx_local_folder_exists(&f->local->options);
+}
+
+static void on_found(uv_work_t* work, int status) {
+  struct finding* f = work->data;
+  struct local* l = f->local;
+
+  (void) status;
+  l->finding--;
+  f->cb(f->arg, NULL, f->found);
+  free(f);
+  if (l->over && l->finding == 0) local_free(l);
+}
+
+static void local_find(struct sbx_sandbox* s, sbx_found_cb cb, void* arg) {
+  struct local* l = (struct local*) s;
+  struct answer at_once = {.found = cb, .arg = arg,
+                           .yes = l->state == RUNNING};
+  struct finding* f;
+
+  if (l->state == RUNNING || l->options.kind == SBX_LOCAL_TEMPORARY) {
+    answer(l, &at_once);
+    return;
+  }
+  f = calloc(1, sizeof(*f));
+  if (f == NULL) {
+    answer(l, &at_once);
+    return;
+  }
+  f->local = l;
+  f->cb = cb;
+  f->arg = arg;
+  f->work.data = f;
+  l->finding++;
+  uv_queue_work(l->base.loop, &f->work, find, on_found);
+}
+
+static void local_start(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  start((struct local*) s, cb, arg);
+}
+
+static void on_stopped(void* arg) {
+  struct waiter* w = arg;
+
+  w->cb(w->arg, NULL);
+  free(w);
+}
+
+static void local_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct local* l = (struct local*) s;
+  struct waiter* w = l->state == RUNNING ? malloc(sizeof(*w)) : NULL;
+
+  if (w == NULL) {
+    answer_done(l, cb, arg, NULL);
+    return;
+  }
+  *w = (struct waiter){NULL, cb, arg};
+  sbx_session_end_all(l->session, STOP_GRACE_MS, on_stopped, w);
+}
+
+static void end(struct local* l, sbx_done_cb cb, void* arg) {
+  struct waiter* w = malloc(sizeof(*w));
+  struct sbx_error error;
+
+  if (w == NULL) {
+    sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "destroy", "Out of memory.");
+    answer_done(l, cb, arg, &error);
+    return;
+  }
+  *w = (struct waiter){l->ending, cb, arg};
+  l->ending = w;
+  if (l->state == STARTING) abort_start(l);
+  begin_end(l);
+}
+
+static void local_destroy(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct local* l = (struct local*) s;
+
+  l->destroying = true;
+  end(l, cb, arg);
+}
+
+static void local_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct local* l = (struct local*) s;
+
+  l->closing = true;
+  end(l, cb, arg);
+}
+
+static void local_touch(struct sbx_sandbox* s) {
+  (void) s;
+}
+
+static int not_started(const struct local* l, const char* operation,
+                       struct sbx_error* error) {
+  if (l->lost)
+    return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, operation, "%s",
+                         l->error.message);
+  return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, operation,
+                       "The sandbox is not started.");
+}
+
+static int local_file_try(struct sbx_sandbox* s, int scope,
+                          const struct sbx_file_request* request,
+                          struct sbx_file_result* result,
+                          struct sbx_error* error) {
+  struct local* l = (struct local*) s;
+
+  if (l->roots[scope == 1] == NULL) return not_started(l, "files", error);
+  return sbx_files_try(l->roots[scope == 1], request, result, error);
+}
+
+static int local_file(struct sbx_sandbox* s, int scope,
+                      const struct sbx_file_request* request, sbx_file_cb cb,
+                      void* arg) {
+  struct local* l = (struct local*) s;
+
+  if (l->roots[scope == 1] == NULL) return SBX_E_UNAVAILABLE;
+  return sbx_files_request(l->base.loop, l->roots[scope == 1], request, cb,
+                           arg);
+}
+
+/* The same folder under its other name: commands know only one of them. */
+static char* map_cwd(const struct local* l, const char* cwd) {
+  const char* inside = l->base.place.inside;
+  const char* from = l->base.place.host;
+  const char* to = inside;
+  char* out;
+
+  if (l->options.level == SBX_LEVEL_NONE) {
+    from = inside;
+    to = l->folder.workspace;
+  } else if (from != NULL && sbx_view_below(inside, cwd)) {
+    from = NULL;
+  }
+  if (from == NULL || !sbx_view_below(from, cwd)) return strdup(cwd);
+  if (asprintf(&out, "%s%s", to, cwd + strlen(from)) < 0) return NULL;
+  return out;
+}
+
+static int local_spawn(struct sbx_sandbox* s,
+                       const struct sbx_process_spec* spec,
+                       const struct sbx_process_events* events,
+                       struct sbx_process** out, struct sbx_error* error) {
+  struct local* l = (struct local*) s;
+  struct sbx_process_spec mapped = *spec;
+  char* cwd;
+  int err;
+
+  *out = NULL;
+  if (l->state != RUNNING) return not_started(l, "processes.start", error);
+  if (spec->cwd == NULL)
+    return sbx_process_spawn(l->session, spec, events, out, error);
+  cwd = map_cwd(l, spec->cwd);
+  if (cwd == NULL)
+    return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "processes.start",
+                         "Out of memory.");
+  mapped.cwd = cwd;
+  err = sbx_process_spawn(l->session, &mapped, events, out, error);
+  free(cwd);
+  return err;
+}
+
+/* ---- facts ---- */
+
+static const char* uid_mode(const struct local* l) {
+  if (l->options.level == SBX_LEVEL_NONE) return "none";
+  if (l->folder.base < 0) return "self";
+  if (!l->folder.idmap) return "range";
+  return (l->ready.flags & SBX_READY_IDMAPPED) != 0 ? "idmapped" : "owner";
+}
+
+static void degraded(const struct local* l, char* out, size_t size) {
+  out[0] = '\0';
+  if (l->options.level == SBX_LEVEL_NONE) {
+    snprintf(out, size,
+             "isolation \"none\": commands run as this user, see the whole "
+             "machine and its network");
+    return;
+  }
+  if (l->state != RUNNING) return;
+  snprintf(out, size, "%s%s%s",
+           l->ready.landlock_abi == 0
+               ? "this kernel has no Landlock; the other layers hold\n"
+               : "",
+           (l->ready.flags & SBX_READY_NOTIFIER) == 0
+               ? "chmod with set-id bits is refused instead of supervised\n"
+               : "",
+           (l->ready.flags & SBX_READY_OWN_PROC) == 0
+               ? "/proc is not the sandbox's own\n"
+               : "");
+  if (out[0] != '\0') out[strlen(out) - 1] = '\0';
+}
+
+static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
+  const struct sbx_local_options* o = &l->options;
+  char number[32];
+  char text[512];
+
+  snprintf(number, sizeof(number), "%u", l->ready.landlock_abi);
+  cb(arg, "landlockAbi", number);
+  snprintf(number, sizeof(number), "%llu", (unsigned long long) o->processes);
+  cb(arg, "limits.processes", number);
+  cb(arg, "network", o->network || o->level == SBX_LEVEL_NONE ? "allow"
+                                                              : "deny");
+  cb(arg, "uidMode", uid_mode(l));
+  degraded(l, text, sizeof(text));
+  if (text[0] != '\0') cb(arg, "degraded", text);
+}
+
+static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
+  bool none = l->options.level == SBX_LEVEL_NONE;
+  const char* real = l->folder.workspace;
+
+  cb(arg, "workspaceInside",
+     none && real != NULL ? real : l->base.place.inside);
+  if (l->base.place.host != NULL) cb(arg, "hostPath", l->base.place.host);
+  if (l->folder.path != NULL) cb(arg, "folder", l->folder.path);
+}
+
+static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
+  const struct sbx_local_options* o = &l->options;
+  bool none = o->level == SBX_LEVEL_NONE;
+  const char* home = none && o->host_home != NULL ? o->host_home
+                                                  : l->view.home;
+  const char* path = none && o->host_path != NULL ? o->host_path
+                                                  : l->view.path;
+  const char* shell = o->shell != NULL ? o->shell : l->view.shell;
+
+  if (home != NULL) cb(arg, "home", home);
+  if (shell != NULL) cb(arg, "shell", shell);
+  if (path != NULL) cb(arg, "env.PATH", path);
+  if (home != NULL) cb(arg, "env.HOME", home);
+  if (shell != NULL) cb(arg, "env.SHELL", shell);
+  cb(arg, "env.USER", "user");
+  cb(arg, "env.LANG", "C.UTF-8");
+  cb(arg, "env.TMPDIR", none ? o->tmpdir : "/tmp");
+  for (size_t i = 0; i < l->view.env_len; i++) {
+    char key[64];
+    const char* value = strchr(l->view.env[i], '=') + 1;
+
+    snprintf(key, sizeof(key), "env.%.*s",
+             (int) (value - 1 - l->view.env[i]), l->view.env[i]);
+    cb(arg, key, value);
+  }
+}
+
+static void local_facts(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg) {
+  const struct local* l = (struct local*) s;
+  bool none = l->options.level == SBX_LEVEL_NONE;
+
+  cb(arg, "level", none ? "none" : "full");
+  cb(arg, "mechanisms",
+     none ? "" : l->ready.landlock_abi > 0 ? "namespaces,seccomp,landlock"
+                                           : "namespaces,seccomp");
+  facts_of_host(l, cb, arg);
+  facts_of_place(l, cb, arg);
+  facts_of_env(l, cb, arg);
+}
+
+static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
+                                                       size_t* count) {
+  static const char later[] = "comes with a later version";
+  static const struct sbx_capability list[] = {
+      {"files", "native", NULL},
+      {"commands", "native", NULL},
+      {"processes", "native", NULL},
+      {"stdin", "native", NULL},
+      {"stdinClose", "native", NULL},
+      {"streaming", "native", NULL},
+      {"cancellation", "native", NULL},
+      {"timeout", "native", NULL},
+      {"signals", "native", NULL},
+      {"ports", "unsupported", later},
+      {"snapshots", "unsupported", later},
+      {"pty", "unsupported", later},
+      {"networkPolicy", "unsupported", later},
+      {"pause", "unsupported", later},
+      {"watch", "unsupported", later},
+      {"computer", "unsupported", "Local has no screen"},
+  };
+
+  (void) s;
+  *count = sizeof(list) / sizeof(list[0]);
+  return list;
+}
+
+const struct sbx_provider sbx_provider_local = {
+    .name = "local",
+    .open = local_open,
+    .find = local_find,
+    .create = local_start,
+    .connect = local_start,
+    .stop = local_stop,
+    .resume = local_start,
+    .destroy = local_destroy,
+    .touch = local_touch,
+    .close = local_close,
+    .file_try = local_file_try,
+    .file = local_file,
+    .spawn = local_spawn,
+    .facts = local_facts,
+    .capabilities = local_capabilities,
+};
