@@ -27,17 +27,28 @@ function searchText(text, { regex, contextLines }, limit) {
   return matches;
 }
 
-/** Searches one GATHER answer. `job`: {listing, pattern, flags, whole,
- * maxCountPerFile, room, contextLines}; `whole` is a pattern that is found in every text with a line
- * that matches. Returns [{path, matches}]; `progress(name)` tells where it is. */
+function decode(content) {
+  try {
+    return content.utf8Slice(0, content.length);
+  } catch {
+    return ''; // longer than a string can be: Mastra's search cannot read it either
+  }
+}
+
+/** Searches one GATHER answer for a job {listing, pattern, flags, whole, skip,
+ * maxCountPerFile, room, contextLines}. `whole` says that a test of the whole text with the flag m
+ * finds every text with a line that matches; `skip` has a 1 for each file that is left out.
+ * Returns [{path, matches}]; `progress(path)` tells where it is. */
 export function searchBatch(job, progress) {
   const regex = new RegExp(job.pattern, job.flags);
-  const whole = job.whole === undefined ? undefined : new RegExp(job.whole, job.wholeFlags);
+  const whole = job.whole ? new RegExp(job.pattern, job.flags.replace('g', 'm')) : undefined;
   const results = [];
   let room = job.room;
+  let index = 0;
   eachGathered(job.listing, (path, content) => {
+    if (job.skip?.[index++]) return true;
     progress?.(path);
-    const text = content.utf8Slice(0, content.length);
+    const text = decode(content);
     if (whole && !whole.test(text)) return true;
     const matches = searchText(text, { regex, contextLines: job.contextLines }, Math.min(room, job.maxCountPerFile));
     if (matches.length > 0) results.push({ path, matches });

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
 
 import { below, insideWorkspace } from './command.js';
-import { baseEnvironment, Environment } from './env.js';
 import { invalid, SandboxError } from './errors.js';
 import {
   checkAbsolute,
@@ -12,6 +11,7 @@ import {
   checkId,
   checkPorts,
   checkString,
+  checkVariable,
   show,
 } from './options.js';
 import { checkProvider } from './provider.js';
@@ -48,6 +48,69 @@ function checkWorkingDirectory(value) {
     throw invalid(`workingDirectory must be an absolute path or one below cwd, not ${show(value)}`);
   }
   return tidy;
+}
+
+// The environment of commands: what the sandbox gives, what the provider option
+// adds, the overlay (setEnv) and the call's own, in this order. undefined
+// removes a variable. Nothing of the host's environment is among them.
+
+function toList(env, name) {
+  const list = [];
+  for (const key in env) {
+    const text = checkVariable(key, env[key], name);
+    if (text !== undefined) list.push(`${key}=${text}`);
+  }
+  return list;
+}
+
+/** The variables a session gives by itself, from its facts. */
+function baseEnvironment(facts) {
+  const base = {
+    PATH: facts.path ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: facts.home ?? '/',
+    LANG: facts.lang ?? 'C.UTF-8',
+    TMPDIR: facts.tmpdir ?? '/tmp',
+  };
+  if (facts.user) base.USER = base.LOGNAME = facts.user;
+  if (facts.shell) base.SHELL = facts.shell;
+  for (const key in facts) {
+    if (key.startsWith('env.')) base[key.slice(4)] = facts[key];
+  }
+  return base;
+}
+
+class Environment {
+  #base = {};
+  #own;
+  #overlay;
+  #list; // of the three together, built when first needed
+
+  constructor(own, overlay) {
+    this.#own = own;
+    this.#overlay = overlay;
+  }
+
+  setBase(base) {
+    this.#base = base;
+    this.#list = undefined;
+  }
+
+  get overlay() {
+    return { ...this.#overlay };
+  }
+
+  set overlay(env) {
+    this.#overlay = checkEnv(env);
+    this.#list = undefined;
+  }
+
+  /** "NAME=value" strings. The array is shared: callers must not change it. */
+  list(extra) {
+    if (extra === undefined || extra === null) {
+      return (this.#list ??= toList({ ...this.#base, ...this.#own, ...this.#overlay }, 'env'));
+    }
+    return toList({ ...this.#base, ...this.#own, ...this.#overlay, ...extra }, 'env');
+  }
 }
 
 export class Lease {

@@ -22,4 +22,7 @@ export function decodeLongListing<T>(listing: Listing, shape: (entry: ListedEntr
 export function eachGathered(
   listing: Listing,
   each: (name: string, content: Buffer) => boolean | void,
-): string | undefined;
+): void;
+
+/** The name after which the next GATHER goes on. */
+export function lastGathered(listing: Listing): string | undefined;

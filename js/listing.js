@@ -76,13 +76,15 @@ export async function decodeLongListing(listing, shape) {
 }
 
 /** Calls `each(name, content)` for the files of a GATHER answer until it returns
- * false. `content` is a view. Returns the last name, undefined if there is none. */
+ * false. `content` is a view. */
 export function eachGathered(listing, each) {
   const reader = new Entries(listing);
-  let name;
-  while (reader.next()) {
-    name = reader.name();
-    if (each(name, reader.content()) === false) break;
-  }
-  return name;
+  while (reader.next() && each(reader.name(), reader.content()) !== false);
+}
+
+/** The name after which the next GATHER goes on. */
+export function lastGathered(listing) {
+  const reader = new Entries(listing);
+  while (reader.next() && reader.left > 0) reader.at += reader.size();
+  return listing.count > 0 ? reader.name() : undefined;
 }

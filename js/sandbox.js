@@ -4,7 +4,6 @@ import { posix } from 'node:path';
 
 import { argvFor, below, checkCommand, resolveCwd } from './command.js';
 import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
-import { decodeListing } from './listing.js';
 import {
   checkBoolean,
   checkEnv,
@@ -17,7 +16,6 @@ import {
   show,
 } from './options.js';
 import { Child, childResult, killOnAbort, SandboxProcess } from './process.js';
-import { gather, pieces } from './values.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -40,6 +38,7 @@ class Files {
   /** Writes a file and the folders above it. `data` is any FileValue. */
   async write(path, data, options) {
     const { overwrite, mode, signal } = checkObject(options, 'options');
+    const { gather } = await import('./values.js');
     const content = await gather(data);
     checkSignal(signal);
     if (signal?.aborted) throw aborted('files.write', signal);
@@ -64,7 +63,8 @@ class Files {
   async list(path = '.', options) {
     const { recursive } = checkObject(options, 'options');
     const listing = await this.#file(verb.READDIR, path, recursive ? { flags: flag.RECURSIVE, maxDepth: 100 } : {});
-    return decodeListing(listing).map(entry => ({ ...entry, path: posix.join(path, entry.name) }));
+    const { decodeLongListing } = await import('./listing.js');
+    return decodeLongListing(listing, entry => ({ ...entry, path: posix.join(path, entry.name) }));
   }
 
   /** Makes a folder and those above it; `recursive: false` makes only it. */
@@ -307,6 +307,7 @@ const abortedResult = Object.freeze({
 async function feed(child, value) {
   if (value === undefined || typeof value === 'boolean') return;
   try {
+    const { pieces } = await import('./values.js');
     for await (const piece of pieces(value, 'stdin')) await child.write(piece);
   } catch (error) {
     if (!child.exit) child.report?.(error);

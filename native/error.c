@@ -1,4 +1,7 @@
 /* Fills struct sbx_error and names the codes. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "error.h"
 
 #include <stdarg.h>
@@ -42,6 +45,13 @@ int sbx_error_set(struct sbx_error* error, int code, int sys,
   va_end(args);
   clean(error->message);
   return code;
+}
+
+const char* sbx_sys_text(int sys, char buffer[SBX_SYS_TEXT_MAX]) {
+  const char* text = strerror_r(sys, buffer, SBX_SYS_TEXT_MAX);
+
+  if (text != buffer) snprintf(buffer, SBX_SYS_TEXT_MAX, "%s", text);
+  return buffer;
 }
 
 const char* sbx_code_name(int code) {

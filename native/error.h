@@ -61,6 +61,11 @@ int sbx_error_set(struct sbx_error* error, int code, int sys,
                   const char* operation, const char* format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The kernel's words for an errno: uv_strerror leaks for those it does not
+ * know. The text is in `buffer`, which is also returned. */
+enum { SBX_SYS_TEXT_MAX = 80 };
+const char* sbx_sys_text(int sys, char buffer[SBX_SYS_TEXT_MAX]);
+
 /* "invalid_input" ... for the twelve, "ENOENT" ... for the file ones. */
 const char* sbx_code_name(int code);
 

@@ -56,7 +56,8 @@ enum sbx_file_flag {
   SBX_FILE_HIDDEN = 16,  /* walk: names that start with a dot, too */
   SBX_FILE_TEXT = 32,    /* write: data was text; refused if it holds U+FFFD
                             and the file there now is not UTF-8 */
-  SBX_FILE_NOFOLLOW = 64 /* stat: of the link itself */
+  SBX_FILE_NOFOLLOW = 64, /* stat: of the link itself */
+  SBX_FILE_FOLD = 128     /* gather: `data` in any ASCII case */
 };
 
 enum sbx_file_type { SBX_TYPE_FILE = 1, SBX_TYPE_DIRECTORY, SBX_TYPE_LINK, SBX_TYPE_OTHER };

@@ -422,16 +422,13 @@ static void on_exit_message(struct sbx_process* p, int status,
 static void settle_not_run(struct sbx_process* p, int sys) {
   struct sbx_process_result result = {.exit_code = EXIT_NOT_EXECUTABLE};
   char text[512];
-  const char* why = uv_strerror(-sys);
+  char words[SBX_SYS_TEXT_MAX];
+  const char* why = sbx_sys_text(sys, words);
 
   if (sys == ENOENT && strchr(p->name, '/') == NULL) why = "command not found";
-  if (sys == ENOENT && strchr(p->name, '/') != NULL)
-    why = "No such file or directory";
   if (sys == E2BIG)
     why = "argument list too long (at most 128 KiB in one argument or "
           "variable, 2 MiB in all)";
-  if (sys == EACCES) why = "Permission denied";
-  if (sys == ENOEXEC) why = "cannot execute: wrong format";
   if (sys == ENOENT) result.exit_code = EXIT_NOT_FOUND;
   snprintf(text, sizeof(text), "sandbox: %.200s: %s\n", p->name, why);
   put(&p->streams[SBX_STDERR], text, strlen(text));
@@ -450,6 +447,8 @@ static void cwd_error(struct sbx_process* p, int sys, struct sbx_error* error) {
 
 static void refused_error(struct sbx_process* p, uint32_t stage, int sys,
                           struct sbx_error* error) {
+  char words[SBX_SYS_TEXT_MAX];
+
   if (stage == SBX_STAGE_CWD) {
     cwd_error(p, sys, error);
   } else if (stage == SBX_STAGE_FORK && sys == EAGAIN) {
@@ -460,7 +459,7 @@ static void refused_error(struct sbx_process* p, uint32_t stage, int sys,
   } else {
     sbx_error_set(error, SBX_E_UNAVAILABLE, sys, "processes.start",
                   "The sandbox could not start \"%.200s\": %s.", p->name,
-                  uv_strerror(-sys));
+                  sbx_sys_text(sys, words));
   }
 }
 
@@ -697,14 +696,15 @@ static void start_timer(struct sbx_process* p, uint64_t timeout_ms) {
 }
 
 static int spawn_error(struct sbx_error* error, int err) {
+  char words[SBX_SYS_TEXT_MAX];
   int code = err == UV_ENOMEM ? SBX_E_INTERNAL : SBX_E_UNAVAILABLE;
   const char* hint = err == UV_EMFILE || err == UV_ENFILE
                          ? " (raise the limit on open files, ulimit -n)"
                          : "";
 
   sbx_error_set(error, code, -err, "processes.start",
-                "The command could not be started: %s%s.", uv_strerror(err),
-                hint);
+                "The command could not be started: %s%s.",
+                sbx_sys_text(-err, words), hint);
   if (error != NULL) error->retryable = err != UV_EPIPE;
   return code;
 }

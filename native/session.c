@@ -526,6 +526,7 @@ static void on_fail(struct sbx_session* s, const struct received* r) {
   sbx_setup_look(&place);
   sbx_setup_error(&s->error, &place, (int) r->msg.a, (int) r->msg.b, detail);
   s->failed = true;
+  begin_end(s);
 }
 
 static void on_message(struct sbx_session* s, struct received* r) {
@@ -669,9 +670,11 @@ static void watch_monitor(struct sbx_session* s) {
 }
 
 static int start_error(struct sbx_error* error, int err) {
+  char words[SBX_SYS_TEXT_MAX];
+
   sbx_error_set(error, SBX_E_UNAVAILABLE, -err, "start",
                 "The sandbox's launcher could not be started: %s.%s",
-                uv_strerror(err),
+                sbx_sys_text(-err, words),
                 err == -EACCES || err == -EPERM
                     ? " This machine refuses to execute programs from memory "
                       "and from /dev/shm and /tmp: set vm.memfd_noexec below 2 "

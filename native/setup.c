@@ -156,13 +156,14 @@ int sbx_setup_error(struct sbx_error* error,
                     const char* detail) {
   const char* name = known(step) ? steps[step].name : "unknown";
   const char* doing = known(step) ? steps[step].doing : "an unknown step";
+  char words[SBX_SYS_TEXT_MAX];
   bool with = detail != NULL && detail[0] != '\0';
 
   sbx_error_set(error, SBX_E_UNAVAILABLE, sys, "start",
                 "The sandbox could not be set up: %s failed (step %s%s%s): "
                 "%s. %s.",
                 doing, name, with ? ", " : "", with ? detail : "",
-                sys > 0 ? uv_strerror(-sys) : "unknown reason",
+                sys > 0 ? sbx_sys_text(sys, words) : "unknown reason",
                 sbx_setup_remedy(place, step, sys));
   if (error != NULL) {
     error->step = known(step) ? step : 0;

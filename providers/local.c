@@ -265,6 +265,7 @@ static int build_config(struct preparing* p) {
 /* At level none there is no view to take the folders from. */
 static int open_folders(struct preparing* p) {
   int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  char words[SBX_SYS_TEXT_MAX];
 
   if (p->options->level != SBX_LEVEL_NONE) return 0;
   p->fds[0] = open(p->folder.workspace, flags);
@@ -272,7 +273,7 @@ static int open_folders(struct preparing* p) {
   if (p->fds[0] >= 0 && p->fds[1] >= 0) return 0;
   return sbx_error_set(&p->error, SBX_E_UNAVAILABLE, errno, "start",
                        "Opening \"%.300s\" failed: %s.", p->folder.workspace,
-                       uv_strerror(-errno));
+                       sbx_sys_text(errno, words));
 }
 
 static void prepare(uv_work_t* work) {

@@ -33,10 +33,11 @@ void sbx_local_folder_release(struct sbx_local_folder* f) {
 
 static int fail(struct sbx_error* error, const char* doing, const char* path) {
   int sys = errno;
+  char words[SBX_SYS_TEXT_MAX];
 
   return sbx_error_set(error, SBX_E_UNAVAILABLE, sys, "start",
                        "%s \"%.300s\" failed: %s.", doing, path,
-                       uv_strerror(-sys));
+                       sbx_sys_text(sys, words));
 }
 
 /* ---- ids ---- */

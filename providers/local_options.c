@@ -163,6 +163,7 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   struct statx st;
   char parent[PATH_MAX];
   char* slash;
+  char words[SBX_SYS_TEXT_MAX];
   int err = check_absolute(r, name, path);
 
   if (err != 0) return err;
@@ -178,7 +179,7 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   if (err == 0) return 0;
   if (err != ENOENT)
     return INVALID(r, "%s \"%.200s\" cannot be used: %s.", name, path,
-                   uv_strerror(-err));
+                   sbx_sys_text(err, words));
   snprintf(parent, sizeof(parent), "%s", path);
   slash = strrchr(parent, '/');
   while (slash > parent && slash[1] == '\0') {
@@ -198,6 +199,7 @@ static int read_list(struct reader* r, const char* name,
   size_t n = sbx_options_count(r->o, name);
   int type = sbx_options_type(r->o, name);
   struct statx st;
+  char words[SBX_SYS_TEXT_MAX];
 
   if (type == 0) return 0;
   if (type != SBX_OPTION_LIST)
@@ -213,7 +215,7 @@ static int read_list(struct reader* r, const char* name,
     err = look(path, &st);
     if (err != 0)
       return INVALID(r, "%s holds \"%.200s\", which cannot be used: %s.", name,
-                     path, uv_strerror(-err));
+                     path, sbx_sys_text(err, words));
     out->items[i] = strdup(path);
     if (out->items[i] == NULL) return no_memory(r);
     out->len++;

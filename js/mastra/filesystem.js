@@ -6,7 +6,6 @@ import * as core from '@mastra/core/workspace';
 
 import { below } from '../command.js';
 import { invalid } from '../errors.js';
-import { decodeListing } from '../listing.js';
 import { native } from '../load.js';
 import { checkBoolean, checkFunction, checkString, checkStrings, show } from '../options.js';
 import { flag, type, verb, WORKSPACE } from '../verbs.js';
@@ -92,7 +91,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
       maxDepth: deep ? Math.min(maxDepth, MAX_DEPTH) : 0,
       extensions: dotted(extension),
     });
-    return decodeListing(listing);
+    return decode(listing);
   }
 
   /** Everything below `path` in one call; root entries are depth 1. */
@@ -100,9 +99,14 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const { maxDepth = MAX_DEPTH, includeHidden = false } = options ?? {};
     const listing = await this.#file('walk', verb.WALK, path, {
       flags: includeHidden ? flag.HIDDEN : 0,
-      maxDepth: Math.min(maxDepth, MAX_DEPTH),
+      maxDepth: Math.max(1, Math.min(maxDepth, MAX_DEPTH)),
     });
-    return decodeListing(listing).map(entry => ({ ...entry, name: posix.basename(entry.name), path: entry.name }));
+    if (maxDepth < 1) return [];
+    return decode(listing, entry => {
+      entry.path = entry.name;
+      entry.name = posix.basename(entry.path);
+      return entry;
+    });
   }
 
   /** Searches file contents with a JavaScript pattern, under a time limit. */
@@ -245,6 +249,12 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const taken = [place.inside, place.host].some(prefix => below(prefix, plain) !== undefined);
     return taken ? place.inside + plain : plain;
   }
+}
+
+// Loaded when first needed: imports of this package are to be quick.
+async function decode(listing, shape) {
+  const { decodeLongListing } = await import('../listing.js');
+  return decodeLongListing(listing, shape);
 }
 
 // The path below the workspace, as native/path.c makes it.

@@ -1,7 +1,51 @@
-// The Mastra entry point.
+// The Mastra entry point: a Workspace whose file tools and commands share one
+// sandbox, or that sandbox alone.
+import * as core from '@mastra/core/workspace';
+
+import { invalid } from '../errors.js';
+import { checkBoolean, checkObject } from '../options.js';
+import { SandboxSdkFilesystem } from './filesystem.js';
+import { SandboxSdkSandbox } from './sandbox.js';
+
 export { isSandboxError, SandboxError, sandboxErrorCodes } from '../errors.js';
-export { SandboxSdkFilesystem } from './filesystem.js';
-export { SandboxSdkProcessHandle } from './process-handle.js';
-export { SandboxSdkProcessManager } from './process-manager.js';
-export { SandboxSdkSandbox } from './sandbox.js';
-export { createMastraSandbox, createMastraWorkspace } from './workspace.js';
+export { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.js';
+export { SandboxSdkFilesystem, SandboxSdkSandbox };
+
+/** A Mastra sandbox on `options.provider`. Starts nothing; wrong options throw. */
+export function createMastraSandbox(options) {
+  return new SandboxSdkSandbox(options);
+}
+
+/** A Mastra Workspace on `options.provider`. Starts nothing; wrong options throw. */
+export function createMastraWorkspace(options) {
+  const { filesystem, workspace, ...sandboxOptions } = checkObject(options, 'the options of createMastraWorkspace()');
+  const files = checkObject(filesystem, 'filesystem');
+  const settings = checkWorkspace(workspace);
+  const sandbox = createMastraSandbox(sandboxOptions);
+  return new core.Workspace({
+    ...settings,
+    filesystem: new SandboxSdkFilesystem({ ...files, sandbox }),
+    sandbox,
+  });
+}
+
+function checkWorkspace(value) {
+  const { dangerouslyAllowHostLsp, ...settings } = checkObject(value, 'workspace');
+  checkBoolean(dangerouslyAllowHostLsp, 'workspace.dangerouslyAllowHostLsp');
+  for (const name of ['filesystem', 'sandbox']) {
+    if (settings[name] !== undefined) throw invalid(`workspace.${name} is what createMastraWorkspace() makes; leave it out`);
+  }
+  if (settings.mounts !== undefined) {
+    throw invalid(
+      'workspace.mounts is not supported: this adapter emulates no mounts. Commands and file tools share one ' +
+        'filesystem already; for FUSE mounts use a Mastra provider that has them.',
+    );
+  }
+  if (settings.lsp && !dangerouslyAllowHostLsp) {
+    throw invalid(
+      'workspace.lsp makes Mastra load modules from the agent’s files into this process, outside the sandbox: ' +
+        'leave it out, or set workspace.dangerouslyAllowHostLsp to true if you trust the workspace.',
+    );
+  }
+  return settings;
+}

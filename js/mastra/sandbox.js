@@ -12,8 +12,7 @@ import { portsLater, Sandbox } from '../sandbox.js';
 import { listen } from '../verbs.js';
 import { executionError, sandboxError } from './errors.js';
 import { instructionsFor, resolveInstructions } from './instructions.js';
-import { SandboxSdkProcessHandle } from './process-handle.js';
-import { SandboxSdkProcessManager } from './process-manager.js';
+import { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.js';
 
 const SPAWN_RETAIN = 1024 * 1024;
 

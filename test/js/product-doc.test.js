@@ -71,11 +71,10 @@ test('configure the Mastra workspace', async () => {
     assert.equal(await workspace.filesystem.readFile('package.json', { encoding: 'utf-8' }), '{"type":"module"}\n');
     const tools = await createWorkspaceTools(workspace);
     assert.equal(tools[WORKSPACE_TOOLS.SANDBOX.EXECUTE_COMMAND].requireApproval, true);
-    const refused = await tools[WORKSPACE_TOOLS.FILESYSTEM.WRITE_FILE].execute(
-      { path: 'package.json', content: '{}' },
-      { workspace },
-    );
-    assert.match(String(refused?.message ?? refused), /read/i);
+    const write = tools[WORKSPACE_TOOLS.FILESYSTEM.WRITE_FILE];
+    await assert.rejects(write.execute({ path: 'package.json', content: '{}' }, { workspace }), {
+      name: 'FileReadRequiredError',
+    });
   }
   await Promise.all([one.destroy(), two.destroy()]);
 });
