@@ -167,7 +167,7 @@ export class Lease {
   // Since this lease was made, others may have started or closed that sandbox.
   #adopt() {
     const { sessions } = this.provider;
-    if (!sessions.has(this.spec.id) && this.session.state === 'closed') this.session = this.provider.session(this.spec);
+    if (this.session.state === 'closed') this.session = this.provider.session(this.spec);
     this.session = sessions.get(this.spec.id) ?? this.session;
     sessions.set(this.spec.id, this.session);
   }
@@ -178,7 +178,7 @@ export class Lease {
     this.environment.setBase(baseEnvironment(session.facts));
     this.workdir = this.#place(workingDirectory);
     this.shellPath = this.shell;
-    if (workingDirectory !== undefined && this.workdir !== session.place.inside) await this.#makeWorkdir(session);
+    if (this.workdir !== session.place.inside) await this.#makeWorkdir(session);
     this.live = true;
   }
 
@@ -231,14 +231,18 @@ export class Lease {
   }
 
   /**
-   * True when `error` says that the sandbox has ended by itself; the next start
-   * makes or finds one. A lack of descriptors or processes has an errno.
+   * True when `error` says that the sandbox had ended, so that nothing was done
+   * and the call can be made again once the sandbox runs. `epoch` is the
+   * session's of before the call: others may have started it anew meanwhile.
    */
-  noteError(error) {
-    if (error?.code !== 'unavailable' || error.errno || error.step || !this.live) return false;
-    this.session.lost();
-    this.live = false;
-    this.onGone?.(error);
+  noteError(error, epoch) {
+    // A lack of descriptors or processes has an errno, a failed set-up a step.
+    if (error?.code !== 'unavailable' || error.errno || error.step) return false;
+    if (epoch === this.session.epoch && this.live) {
+      this.session.lost();
+      this.live = false;
+      this.onGone?.(error);
+    }
     return true;
   }
 }

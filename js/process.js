@@ -6,6 +6,8 @@ import { listen } from './verbs.js';
 const STDOUT = 0;
 const STDERR = 1;
 
+let unborn = 0;
+
 /** One process of a lease: its native object, its listeners and its end. */
 export class Child {
   pid;
@@ -39,19 +41,23 @@ export class Child {
 
   #events() {
     return {
-      onSpawn: pid => {
-        this.pid = String(pid);
-        this.resolveStarted();
-        if (this.#held) setImmediate(() => this.#release());
-      },
+      onSpawn: pid => this.#begin(String(pid)),
       onText: (stream, text) => this.#soon(() => this.#emit(stream, text)),
       onBytes: (stream, bytes) => this.onBytes?.(stream, bytes),
       onExit: result => {
         this.lease.processes.delete(this);
-        if (this.pid === undefined) this.#held = undefined;
+        if (result.error) return this.#finish(result);
+        // A program that could not be run ends without ever having had a pid.
+        if (this.pid === undefined) this.#begin(`none-${++unborn}`);
         this.#soon(() => this.#finish(result));
       },
     };
+  }
+
+  #begin(pid) {
+    this.pid = pid;
+    this.resolveStarted();
+    if (this.#held) setImmediate(() => this.#release());
   }
 
   #soon(event) {

@@ -14,6 +14,7 @@ class Session {
   holders = new Set(); // leases between start and destroy
   active = new Set(); // of them, those that are running
   facts = {};
+  #theirs = false; // another process has it
   #fresh = false; // created, and not yet made ready by onFirstCreate
   #last = Promise.resolve();
 
@@ -23,10 +24,6 @@ class Session {
     this.spec = spec;
     this.native = provider.open(spec);
     this.#look();
-  }
-
-  get capabilities() {
-    return this.native.capabilities();
   }
 
   /** 'created' or 'connected'. */
@@ -48,21 +45,36 @@ class Session {
 
   async #bringUp() {
     if (this.state === 'running') return;
-    if (this.state === 'stopped') {
-      await this.native.resume();
-    } else if (await this.native.find()) {
-      await this.native.connect();
-    } else {
-      await this.native.create();
-      this.#fresh = true;
-    }
+    // What is left of a sandbox that died is still being cleared away: a start is
+    // in conflict with that for some milliseconds.
+    let tries = this.state === 'lost' ? 100 : 1;
+    while (!(await this.#open(--tries > 0))) await new Promise(resolve => setTimeout(resolve, 20));
     this.state = 'running';
     this.#look();
   }
 
+  async #open(patient) {
+    try {
+      if (this.state === 'stopped') await this.native.resume();
+      else if (await this.native.find()) await this.native.connect();
+      else {
+        await this.native.create();
+        this.#fresh = true;
+      }
+      this.#theirs = false;
+      return true;
+    } catch (error) {
+      this.#theirs = error.code === 'conflict';
+      if (patient && this.#theirs) return false;
+      throw error;
+    }
+  }
+
   #look() {
     const { inside, host } = this.native.place();
+    this.epoch = this.native.epoch;
     this.facts = this.native.facts();
+    this.capabilities = this.native.capabilities();
     // shown: the workspace as commands see it, which without isolation is its
     // path on the host.
     this.place = { inside, host, shown: this.facts.workspaceInside ?? inside };
@@ -79,26 +91,30 @@ class Session {
     });
   }
 
-  /** Stops, and leaves the sandbox to whoever asks for its id next. */
+  /** Stops, and leaves the files to whoever asks for this id next. */
   async leave(lease) {
     await this.stop(lease);
     this.holders.delete(lease);
+    // What lies in a root is found again by any process, if nobody holds it.
+    if (this.provider.options.root !== undefined) await this.#alone(() => this.#close());
+  }
+
+  async #close() {
+    if (this.holders.size > 0 || this.state === 'closed') return;
+    await this.native.close();
+    this.state = 'closed';
+    const { sessions } = this.provider;
+    if (sessions.get(this.id) === this) sessions.delete(this.id);
   }
 
   destroy(lease) {
     return this.#alone(async () => {
       if (!this.holders.has(lease)) return;
-      if (this.holders.size > 1) {
-        await lease.endProcesses();
-      } else {
-        await this.native.destroy();
-        await this.native.close();
-        this.state = 'closed';
-        const { sessions } = this.provider;
-        if (sessions.get(this.id) === this) sessions.delete(this.id);
-      }
+      if (this.holders.size > 1) await lease.endProcesses();
+      else if (!this.#theirs) await this.native.destroy();
       this.active.delete(lease);
       this.holders.delete(lease);
+      await this.#close();
     });
   }
 
@@ -152,7 +168,8 @@ export class Provider {
 
   /** The capability map: [{name, mode, reason?}]. */
   capabilityList() {
-    return (this.#capabilities ??= this.open({ id: 'capabilities', named: true, cwd: '/workspace', ports: [] }).capabilities());
+    const spec = { id: 'capabilities', named: true, cwd: '/workspace', ports: [] };
+    return (this.#capabilities ??= this.open(spec).capabilities());
   }
 }
 

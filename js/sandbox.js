@@ -38,9 +38,9 @@ class Files {
   /** Writes a file and the folders above it. `data` is any FileValue. */
   async write(path, data, options) {
     const { overwrite, mode, signal } = checkObject(options, 'options');
-    const { gather } = await import('./values.js');
-    const content = await gather(data);
+    const content = isWhole(data) ? data : await gathered(data);
     checkSignal(signal);
+    checkMode(mode);
     if (signal?.aborted) throw aborted('files.write', signal);
     const flags =
       flag.PARENTS |
@@ -101,18 +101,33 @@ class Files {
     };
   }
 
-  async #file(which, path, options) {
+  async #file(which, path, options, again = true) {
     checkPath(path);
     const { lease } = this.#owner;
+    if (!lease.live) await this.#owner.ensure();
+    const { epoch } = lease.session;
     try {
-      if (!lease.live) await this.#owner.ensure();
       const [scope, where] = place(lease, path);
       return await lease.native.file(scope, which, where, options);
     } catch (error) {
-      lease.noteError(error);
+      if (lease.noteError(error, epoch) && again) return this.#file(which, path, options, false);
       throw fromNative(error, lease.provider.name);
     }
   }
+}
+
+function checkMode(mode) {
+  if (mode === undefined || (Number.isInteger(mode) && mode >= 1 && mode <= 0o777)) return;
+  throw invalid(`mode must be an integer from 0o001 to 0o777, not ${show(mode)}`);
+}
+
+function isWhole(value) {
+  return typeof value === 'string' || value instanceof Uint8Array;
+}
+
+async function gathered(value) {
+  const { gather } = await import('./values.js');
+  return gather(value);
 }
 
 // Relative is below the working directory; absolute is the sandbox's own root,
@@ -124,7 +139,8 @@ function place(lease, path) {
     return rest === undefined ? [ROOT, path] : [WORKSPACE, rest.slice(1)];
   }
   const start = below(at.inside, lease.workdir);
-  return start === undefined ? [ROOT, posix.join(lease.workdir, path)] : [WORKSPACE, `${start.slice(1)}/${path}`.replace(/^\//, '')];
+  if (start === undefined) return [ROOT, posix.join(lease.workdir, path)];
+  return [WORKSPACE, start === '' ? path : `${start.slice(1)}/${path}`];
 }
 
 function aborted(operation, signal) {
@@ -155,9 +171,19 @@ function checkArgv(shell, command) {
   return argvFor(shell, command);
 }
 
+function specOf(lease, { command, env, stdin, timeout, retain }, cwd) {
+  return {
+    argv: checkArgv(lease.shellPath, command),
+    cwd,
+    env: lease.environment.list(env),
+    stdin: stdin !== undefined && stdin !== false,
+    timeout,
+    retain,
+  };
+}
+
 export class Sandbox {
   #owner;
-  #processes;
 
   /** @internal */
   constructor(owner) {
@@ -210,9 +236,7 @@ export class Sandbox {
   async run(command, options) {
     const child = await this.#spawn(command, checkRunOptions(options), Infinity);
     if (child === undefined) return abortedResult;
-    const { exit } = child;
-    const result = exit ?? (await child.exited);
-    if (result.error) throw fromNative(result.error, this.provider);
+    await child.exited;
     return childResult(child);
   }
 
@@ -220,38 +244,37 @@ export class Sandbox {
     const given = checkRunOptions(options);
     const child = await this.#spawn(command, { ...given, stdin: given.stdin ?? true }, PROCESS_RETAIN);
     if (child === undefined) throw aborted('processes.start', given.signal);
-    await child.started;
-    if (child.exit?.error) throw fromNative(child.exit.error, this.provider);
     return new SandboxProcess(child, Array.isArray(command) ? command.join(' ') : command);
   }
 
-  // undefined when the signal had fired before anything started.
+  // A child that has started; undefined when the signal had fired before that.
   async #spawn(command, options, retain) {
-    const owner = this.#owner;
-    const { lease } = owner;
     checkArgv('/bin/sh', command);
-    const env = checkEnv(options.env);
-    const kept = checkRetain(options.maxRetainedBytes, retain);
-    if (options.signal?.aborted) return undefined;
+    const request = {
+      ...options,
+      command,
+      env: options.env === undefined ? undefined : checkEnv(options.env),
+      retain: checkRetain(options.maxRetainedBytes, retain),
+      report: this.#owner.report,
+    };
+    return request.signal?.aborted ? undefined : this.#launch(request, true);
+  }
+
+  async #launch(request, again) {
+    const { lease } = this.#owner;
+    if (!lease.live) await this.#owner.ensure();
+    const { epoch } = lease.session;
     try {
-      if (!lease.live) await owner.ensure();
-      const cwd = await resolveCwd(lease.session, lease.workdir, options.cwd);
-      if (options.signal?.aborted) return undefined;
-      const spec = {
-        argv: checkArgv(lease.shellPath, command),
-        cwd,
-        env: lease.environment.list(env),
-        stdin: options.stdin !== undefined && options.stdin !== false,
-        timeout: options.timeout,
-        retain: kept,
-      };
-      const child = new Child(lease, spec, { ...options, report: owner.report });
-      killOnAbort(child, options.signal);
-      feed(child, options.stdin);
-      child.exited.then(exit => lease.noteError(exit.error));
+      const cwd = await resolveCwd(lease.session, lease.workdir, request.cwd);
+      if (request.signal?.aborted) return undefined;
+      const child = new Child(lease, specOf(lease, request, cwd), request);
+      killOnAbort(child, request.signal);
+      await child.started;
+      if (child.exit?.error) throw child.exit.error;
+      feed(child, request.stdin);
       return child;
     } catch (error) {
-      lease.noteError(error);
+      if (lease.noteError(error, epoch) && again) return this.#launch(request, false);
       throw fromNative(error, this.provider);
     }
   }
@@ -285,7 +308,10 @@ export class Sandbox {
 }
 
 export function portsLater(provider) {
-  return `URLs of ports are not part of this version for the ${provider} provider; run the client inside the sandbox (curl http://localhost:PORT).`;
+  return (
+    `The ${provider} provider gives no URLs of ports in this version: ` +
+    'run the client inside the sandbox, against http://localhost:PORT.'
+  );
 }
 
 const abortedResult = Object.freeze({

@@ -113,11 +113,21 @@ static int make_special(const struct sbx__node* node, int dir,
   return errno == EPERM || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
+static void other_owner(const struct sbx__node* node, int dir,
+                        const struct sbx__spot* to) {
+  struct statx st;
+  if (sbx__statx(dir, node->name, &st) < 0) return;
+  if (fchownat(to->dir, to->name, st.stx_uid, st.stx_gid,
+               AT_SYMLINK_NOFOLLOW) < 0)
+    errno = 0; /* not root */
+}
+
 static int copy_other(struct copy* c, const struct sbx__node* node, int dir,
                       struct sbx__spot* to) {
   for (int i = 0; i < 2; i++) {
     int rc = node->type == DT_LNK ? make_link(node, dir, to)
                                   : make_special(node, dir, to);
+    if (rc == 0 && c->whole) other_owner(node, dir, to);
     if (rc == -EEXIST && c->exclusive) return 0;
     if (rc == -EEXIST && i == 0) {
       if (unlinkat(to->dir, to->name, 0) < 0 && errno != ENOENT)

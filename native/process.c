@@ -494,6 +494,11 @@ static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
   release(p);
 }
 
+/* The news of the spawn may have been lost with the session. */
+static bool has_output(const struct sbx_process* p) {
+  return p->streams[0].ring.total > 0 || p->streams[1].ring.total > 0;
+}
+
 static void on_gone(struct sbx__client* c) {
   struct sbx_process* p = (struct sbx_process*) c;
   struct sbx_process_result result = {.exit_code = 128 + SIGKILL,
@@ -503,7 +508,8 @@ static void on_gone(struct sbx__client* c) {
   p->handles++;
   p->session = NULL;
   p->killed = true;
-  if (!p->spawned) {
+  finish_output(p, false);
+  if (!p->spawned && !has_output(p)) {
     sbx_error_set(&error, SBX_E_UNAVAILABLE, 0, "processes.start",
                   "The sandbox ended before the command was started.");
     result = (struct sbx_process_result){.exit_code = -1, .error = &error};

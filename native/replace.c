@@ -33,6 +33,7 @@ enum {
   AGAIN = 1, /* the name changed meanwhile: from the start */
   IN_PLACE,  /* this file cannot be replaced by a new one */
   ATTEMPTS_MAX = 64,
+  AHEAD_MAX = 500, /* ms that a time may run ahead of the clock */
   XATTR_MAX = 64 << 10
 };
 
@@ -287,13 +288,13 @@ static int keep_facts(struct attempt* a, const struct statx* fresh) {
   return keep_xattrs(a->old, a->temp);
 }
 
-/* A new time even when the clock has not ticked since the last write, for the
- * time is how others notice that there was one. */
+/* A later time even when the clock has not ticked since the last write, for
+ * the time is how others notice that there was one. */
 static void move_time(int fd, const struct statx* old,
                       const struct statx* fresh) {
-  int64_t ms = sbx__mtime_ms(old);
-  if (sbx__mtime_ms(fresh) != ms) return;
-  ms++;
+  int64_t ms = sbx__mtime_ms(old) + 1;
+  int64_t ahead = ms - sbx__mtime_ms(fresh);
+  if (ahead <= 0 || ahead > AHEAD_MAX) return;
   struct timespec times[2] = {
       {0, UTIME_OMIT}, {ms / 1000, (ms % 1000) * 1000000}};
   if (ms >= 0) futimens(fd, times);

@@ -114,21 +114,31 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     await this.#ready();
     const { grep } = await import('../grep.js');
     try {
-      return await grep(this.#lease.native, options, { extensions: this.#textExtensions() });
+      return await grep(this.#lease.native, options, {
+        extensions: this.#knownText(),
+        isTextFile: name => this.isTextFile(name),
+      });
     } catch (error) {
-      if (error?.name === 'UnsupportedGrepPatternError' && core.UnsupportedGrepPatternError) {
-        throw new core.UnsupportedGrepPatternError(options.pattern, error.message);
-      }
-      throw this.#failed(error, 'grep', options.path);
+      if (error?.code === 'timeout') return this.#stoppedSearch(error, options.path);
+      throw fileError(error, 'grep', options.path);
     }
+  }
+
+  // After a throw Mastra's tool runs the same pattern in this very thread, where
+  // nothing could end it. So what happened is told as a line of the result.
+  #stoppedSearch(error, path) {
+    this.logger?.warn(error.message, { path });
+    const text = `[${error.message}]`;
+    return [{ path: error.path || 'search-stopped.txt', matches: [{ line: 1, column: 0, text }] }];
   }
 
   // What the search may read. Mastra drops the other files afterwards, so they
   // are left out only where its set is surely the one known here.
-  #textExtensions() {
+  #knownText() {
     const known = [...textExtensions, ...(this._textExtensions ?? [])];
-    const same = known.every(one => this.isTextFile(`a${one}`)) && !unknown.some(one => !known.includes(one) && this.isTextFile(`a${one}`));
-    return same ? [...known, ...known.map(one => one.toUpperCase())] : undefined;
+    const isText = one => this.isTextFile(`a${one}`);
+    const same = known.every(isText) && !unknown.some(one => !known.includes(one) && isText(one));
+    return same ? known : undefined;
   }
 
   /** The path without links, spelled "/...". */
@@ -203,10 +213,10 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   /** Without I/O. */
   getInfo() {
-    const info = { id: this.id, name: this.name, provider: this.provider, status: this.status, readOnly: this.readOnly };
-    if (this.error !== undefined) info.error = this.error;
-    const { inside } = this.#lease.session.place;
-    return { ...info, metadata: { sandboxId: this.#sandbox.id, sandboxProvider: this.#sandbox.provider, cwd: inside } };
+    const { id, name, provider, status, error, readOnly } = this;
+    const { inside: cwd } = this.#lease.session.place;
+    const metadata = { sandboxId: this.#sandbox.id, sandboxProvider: this.#sandbox.provider, cwd };
+    return { id, name, provider, status, ...(error === undefined ? {} : { error }), readOnly, metadata };
   }
 
   getInstructions(options) {
@@ -228,18 +238,16 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     if (!this.#lease.live || this.#sandbox.status !== 'running') await this.#sandbox.ensureRunning();
   }
 
-  async #file(operation, which, path, options, more) {
+  async #file(operation, which, path, options, more, again = true) {
     await this.#ready();
+    const lease = this.#lease;
+    const { epoch } = lease.session;
     try {
-      return await this.#lease.native.file(WORKSPACE, which, path, options);
+      return await lease.native.file(WORKSPACE, which, path, options);
     } catch (error) {
-      throw this.#failed(error, operation, path, more);
+      if (lease.noteError(error, epoch) && again) return this.#file(operation, which, path, options, more, false);
+      throw fileError(error, operation, path, more);
     }
-  }
-
-  #failed(error, operation, path, more) {
-    this.#lease.noteError(error);
-    return fileError(error, operation, path, more);
   }
 
   // One that means the same file when it is passed back.

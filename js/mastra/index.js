@@ -33,7 +33,8 @@ function checkWorkspace(value) {
   const { dangerouslyAllowHostLsp, ...settings } = checkObject(value, 'workspace');
   checkBoolean(dangerouslyAllowHostLsp, 'workspace.dangerouslyAllowHostLsp');
   for (const name of ['filesystem', 'sandbox']) {
-    if (settings[name] !== undefined) throw invalid(`workspace.${name} is what createMastraWorkspace() makes; leave it out`);
+    if (settings[name] === undefined) continue;
+    throw invalid(`workspace.${name} is what createMastraWorkspace() makes; leave it out`);
   }
   if (settings.mounts !== undefined) {
     throw invalid(

@@ -18,7 +18,7 @@ function networkLine(network) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
   if (Array.isArray(network)) return `Of the network only these hosts can be reached: ${network.join(', ')}.`;
-  return 'The network is off by policy: downloads and installs from the network fail; do not retry them. localhost works.';
+  return 'The network is off by policy: downloads fail, and trying again does not help. localhost works.';
 }
 
 function limitsLine(facts) {

@@ -67,11 +67,6 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     return this.#lease;
   }
 
-  /** @internal */
-  get _sdkOptions() {
-    return this.#options;
-  }
-
   /** The normalised sandbox: files, run, processes, ports, snapshots. */
   get sandboxSdk() {
     return (this.#sdk ??= new Sandbox({
@@ -89,7 +84,9 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   // -- life
 
   /** Makes the sandbox or connects to the one of this id. */
-  async start() {
+  async start(options) {
+    const signal = checkSignal(options?.abortSignal, 'abortSignal');
+    if (signal?.aborted) throw abortError('start', signal.reason);
     try {
       const outcome = await settingUp.run(this, () => this.#lease.start());
       this.#logStart(outcome);
@@ -160,21 +157,24 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   async #startAndExecute(command, args, options) {
     if (!options?.abortSignal?.aborted) await this.ensureRunning();
-    return this.#execute(command, args, options, undefined, 0);
+    return this.#execute(command, args, options, undefined, 1);
   }
 
   #execute(command, args, options, where, retries) {
     return new Promise((resolve, reject) => {
+      const { epoch } = this.#lease.session;
+      const again = () => this.#execute(command, args, options, where, 0);
+      const failed = error => this.#notStarted(error, epoch, retries, again);
       try {
-        this.#launch(command, args, options, where, retries, resolve);
+        this.#launch(command, args, options, where, retries, resolve, failed);
       } catch (error) {
-        resolve(this.#notStarted(error, retries, () => this.#execute(command, args, options, where, 0)));
+        resolve(failed(error));
       }
     });
   }
 
   // The path of every foreground command: nothing here that is not needed.
-  #launch(command, args, options, where, retries, resolve) {
+  #launch(command, args, options, where, retries, resolve, failed) {
     const lease = this.#lease;
     checkCommand(command, args);
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
@@ -203,11 +203,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
         onText: (stream, text) => callbacks[stream](text),
         onExit: exit => {
           signal?.removeEventListener('abort', abort);
-          resolve(
-            exit.error
-              ? this.#notStarted(exit.error, retries, () => this.#execute(command, args, options, where, 0))
-              : resultOf(exit, command, args, timeout, retain, callbacks[1]),
-          );
+          resolve(exit.error ? failed(exit.error) : resultOf(exit, command, args, timeout, retain, callbacks[1]));
         },
       },
     );
@@ -215,8 +211,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   }
 
   // Nothing ran. A sandbox that died meanwhile is started again, once.
-  async #notStarted(error, retries, again) {
-    if (this.#lease.noteError(error) && retries > 0) {
+  async #notStarted(error, epoch, retries, again) {
+    if (this.#lease.noteError(error, epoch) && retries > 0) {
       await this.ensureRunning();
       return again();
     }
@@ -247,6 +243,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     checkSignal(options.abortSignal, 'abortSignal'); // which the base class listens to
     this.#lastUsedAt = Date.now();
     const lease = this.#lease;
+    const { epoch } = lease.session;
     const spec = {
       argv: argvFor(lease.shellPath, given?.command ?? command, given?.args),
       cwd: await resolveCwd(lease.session, lease.workdir, options.cwd),
@@ -262,7 +259,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       if (child.exit?.error) throw child.exit.error;
       return new SandboxSdkProcessHandle(child);
     } catch (error) {
-      return this.#notStarted(error, retries, () => this._spawn(command, options, 0));
+      return this.#notStarted(error, epoch, retries, () => this._spawn(command, options, 0));
     }
   }
 
@@ -299,7 +296,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     const { ports } = this.#lease.options;
     if (!ports.includes(port)) {
       const declared = ports.length > 0 ? `declared are ${ports.join(', ')}` : 'none is declared';
-      throw invalid(`port ${port} is not declared (${declared}): add it to the ports option of the provider or of the adapter`);
+      throw invalid(`port ${port} is not declared (${declared}): add it to the ports option`);
     }
     await this.ensureRunning();
     throw unsupported(portsLater(this.provider), 'getPortUrl');
@@ -320,10 +317,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   // -- facts
 
-  /** Without I/O, in every state. */
+  /** Without I/O, in every state: Mastra asks before every tool call. */
   getInfo() {
-    const { session, shownWorkdir } = this.#lease;
-    const { facts } = session;
     return {
       id: this.id,
       name: this.name,
@@ -331,14 +326,20 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       status: this.status,
       createdAt: this.#createdAt,
       lastUsedAt: this.#lastUsedAt === undefined ? undefined : new Date(this.#lastUsedAt),
-      metadata: {
-        ...reported(facts),
-        sandboxId: facts.sandboxId ?? this.id,
-        sandboxProvider: this.provider,
-        cwd: session.place.shown,
-        workingDirectory: shownWorkdir,
-        capabilities: this.sandboxSdk.capabilities,
-      },
+      metadata: this.#metadata(),
+    };
+  }
+
+  #metadata() {
+    const { session, shownWorkdir } = this.#lease;
+    const { facts } = session;
+    return {
+      ...reported(facts),
+      sandboxId: facts.sandboxId ?? this.id,
+      sandboxProvider: this.provider,
+      cwd: session.place.shown,
+      workingDirectory: shownWorkdir,
+      capabilities: this.sandboxSdk.capabilities,
     };
   }
 
@@ -366,11 +367,9 @@ function abortError(operation, reason) {
 
 function checkMode(mode) {
   if (core.validateSandboxFileMode) return core.validateSandboxFileMode(mode);
-  if (!Number.isInteger(mode) || mode < 1 || mode > 0o777) {
-    throw new core.SandboxError(`Invalid file mode ${mode}: must be an integer from 0o001 to 0o777.`, 'INVALID_ARGUMENT', {
-      mode,
-    });
-  }
+  if (Number.isInteger(mode) && mode >= 1 && mode <= 0o777) return;
+  const message = `Invalid file mode ${mode}: must be an integer from 0o001 to 0o777.`;
+  throw new core.SandboxError(message, 'INVALID_ARGUMENT', { mode });
 }
 
 function resultOf(exit, command, args, timeout, retain, onStderr) {

@@ -28,6 +28,7 @@ struct Addon {
   napi_async_cleanup_hook_handle hook = nullptr;
   uv_async_t* alive = nullptr;  // referenced while anything is pending
   size_t pending = 0;
+  sbx_sandbox* opening = nullptr;  // handed to the next NativeSandbox
   SandboxState* sandboxes = nullptr;  // every one that is not freed yet
   bool closing = false;               // no JavaScript may run any more
 

@@ -26,10 +26,16 @@ static void on_closed(void* arg, const sbx_error*) {
   addon->Finish();
 }
 
+SandboxState* Sandbox::Detach(SandboxState* state) {
+  if (!state || !state->owner) return nullptr;
+  state->owner->state_ = nullptr;
+  state->owner = nullptr;
+  return state;
+}
+
 // Closes without telling anybody; for garbage collection and teardown.
 static void CloseQuietly(SandboxState* state) {
-  if (state->closing) return;
-  state->closing = true;
+  if (!state) return;
   state->sandbox->provider->close(state->sandbox, on_closed, state);
 }
 
@@ -37,7 +43,7 @@ void CloseAll(Addon* addon) {
   SandboxState* next = nullptr;
   for (SandboxState* s = addon->sandboxes; s; s = next) {
     next = s->next;  // close may answer at once
-    CloseQuietly(s);
+    CloseQuietly(Sandbox::Detach(s));
   }
 }
 
@@ -63,25 +69,26 @@ Napi::Function Sandbox::Define(Napi::Env env) {
 }
 
 Napi::Value Sandbox::Make(Napi::Env env, sbx_sandbox* sandbox) {
-  return GetAddon(env)->sandbox_class.New(
-      {Napi::External<sbx_sandbox>::New(env, sandbox)});
+  // Not through an External: its memory would be V8's to free, which it does not
+  // always do before the process ends.
+  GetAddon(env)->opening = sandbox;
+  return GetAddon(env)->sandbox_class.New({});
 }
 
 Sandbox::Sandbox(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<Sandbox>(info) {
-  if (!info[0].IsExternal()) {
+  Addon* addon = GetAddon(info.Env());
+  if (!addon->opening) {
     Napi::TypeError::New(info.Env(), "NativeSandbox is made by open()")
         .ThrowAsJavaScriptException();
     return;
   }
-  state_ = new SandboxState{GetAddon(info.Env()),
-                            info[0].As<Napi::External<sbx_sandbox>>().Data()};
+  state_ = new SandboxState{addon, addon->opening, this};
+  addon->opening = nullptr;
   Link(state_);
 }
 
-Sandbox::~Sandbox() {
-  if (state_) CloseQuietly(state_);
-}
+Sandbox::~Sandbox() { CloseQuietly(Detach(state_)); }
 
 bool Sandbox::Usable(Napi::Env env, const char* operation) {
   if (state_) return true;
@@ -158,9 +165,7 @@ Napi::Value Sandbox::Close(const Napi::CallbackInfo& info) {
   if (!Usable(info.Env(), "close")) return info.Env().Undefined();
   auto* operation = new Operation(state_->addon, "close");
   Napi::Value promise = operation->deferred.Promise();
-  SandboxState* state = state_;
-  state_ = nullptr;
-  state->closing = true;
+  SandboxState* state = Detach(state_);
   state->sandbox->provider->close(state->sandbox, on_close_done,
                                   new CloseOperation{operation, state});
   return promise;

@@ -6,12 +6,14 @@
 
 namespace sbx {
 
-// Outlives the JavaScript object while something is pending on it. Freed, with
-// the provider's object, when `close` has answered.
+class Sandbox;
+
+// May outlive the JavaScript object, and at teardown the other way round. Freed,
+// with the provider's object, when `close` has answered.
 struct SandboxState {
   Addon* addon;
   sbx_sandbox* sandbox;
-  bool closing = false;
+  Sandbox* owner;  // until closing begins
   SandboxState* next = nullptr;
   SandboxState** previous = nullptr;
 };
@@ -47,6 +49,10 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
 
   Napi::Value Begin(Verb verb, const char* name);
   bool Usable(Napi::Env env, const char* operation);
+
+  // Begins the end; the object is of no more use. Null if it had begun.
+  static SandboxState* Detach(SandboxState* state);
+  friend void CloseAll(Addon* addon);
 
   SandboxState* state_ = nullptr;
 };

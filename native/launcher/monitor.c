@@ -64,7 +64,8 @@ static int sbx__configure(struct sbx__monitor* m) {
   m->report.what = "configuration";
   rc = sbx_config_read(&m->config, SBX_FD_CONFIG);
   close(SBX_FD_CONFIG);
-  if (rc == 0) rc = sbx__pin_folder(m);
+  /* Even if the rest is wrong: a folder that was named is to go. */
+  if (sbx__pin_folder(m) != 0) rc = -1;
   return rc == 0 ? sbx__step(m, SBX_SETUP_CONFIG, "configuration") : -1;
 }
 

@@ -1,12 +1,9 @@
-/* Answers chmod calls with set-id bits: the supervisor opens the file itself,
- * leaves S_ISGID to folders, drops both bits on everything else and reports
- * success, as the kernel does for a foreign group.
+/* Answers chmod calls with set-id bits: opens the file itself, leaves S_ISGID to
+ * folders, drops both bits on everything else and reports success, as the
+ * kernel does for a foreign group.
  *
- * It is a thread of PID 1 that started before the filter came: a filtered
- * thread that set S_ISGID would wait for itself, and any other process could
- * be killed from inside. It has no more rights than those it acts for, and it
- * never lets a call continue, so nothing depends on memory that another thread
- * can still change.
+ * It has no more rights than those it acts for, and it never lets a call
+ * continue, so nothing depends on memory that another thread can still change.
  */
 #include "sys.h" /* first: feature macros */
 
@@ -14,7 +11,6 @@
 
 #include <limits.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +20,6 @@
 #include <sys/uio.h>
 
 enum {
-  SBX__STACK = 128 * 1024,
   SBX__AT_NOFOLLOW = 0x100,
   SBX__AT_EMPTY = 0x1000
 };
@@ -196,36 +191,21 @@ struct sbx__room {
   _Alignas(8) unsigned char bytes[1024];
 };
 
-static void sbx__serve(int listener) {
+void sbx_notifier_answer(int listener) {
   struct sbx__room in, out;
   struct seccomp_notif* n = (void*) &in;
   struct seccomp_notif_resp* answer = (void*) &out;
 
-  for (;;) {
-    memset(&in, 0, sizeof(in));
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, n) != 0) {
-      if (errno == EINTR || errno == ENOENT) continue;
-      return;
-    }
-    memset(&out, 0, sizeof(out));
-    answer->id = n->id;
-    answer->error = sbx__handle(listener, n);
-    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, answer);
-  }
+  memset(&in, 0, sizeof(in));
+  /* A caller that was killed meanwhile leaves nothing to receive. */
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, n) != 0) return;
+  memset(&out, 0, sizeof(out));
+  answer->id = n->id;
+  answer->error = sbx__handle(listener, n);
+  ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, answer);
 }
 
-static void* sbx__thread(void* arg) {
-  int gate = (int) (intptr_t) arg;
-  int listener = -1;
-
-  while (read(gate, &listener, sizeof(listener)) < 0 && errno == EINTR) {
-  }
-  close(gate);
-  if (listener >= 0) sbx__serve(listener);
-  return NULL;
-}
-
-static bool sbx__can_run(void) {
+bool sbx_notifier_can_run(void) {
   struct sbx_open_how how = {.flags = O_PATH | O_CLOEXEC};
   struct seccomp_notif_sizes sizes;
   int fd = sbx_openat2(AT_FDCWD, "/", &how);
@@ -236,27 +216,4 @@ static bool sbx__can_run(void) {
     return false;
   return sizes.seccomp_notif <= sizeof(struct sbx__room) &&
          sizes.seccomp_notif_resp <= sizeof(struct sbx__room);
-}
-
-int sbx_notifier_start(void) {
-  pthread_attr_t attr;
-  pthread_t thread;
-  int gate[2], rc;
-
-  if (!sbx__can_run() || pipe2(gate, O_CLOEXEC) != 0) return -1;
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, SBX__STACK);
-  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-  rc = pthread_create(&thread, &attr, sbx__thread, (void*) (intptr_t) gate[0]);
-  pthread_attr_destroy(&attr);
-  if (rc == 0) return gate[1];
-  close(gate[0]);
-  close(gate[1]);
-  return -1;
-}
-
-void sbx_notifier_serve(int gate, int listener) {
-  while (write(gate, &listener, sizeof(listener)) < 0 && errno == EINTR) {
-  }
-  close(gate);
 }

@@ -1,15 +1,14 @@
-/* Supervisor of chmod calls that carry set-id bits. */
+/* Answers to chmod calls that carry set-id bits. */
 #ifndef SBX_LAUNCHER_NOTIFIER_H
 #define SBX_LAUNCHER_NOTIFIER_H
 
 #include <stdbool.h>
 
-/* Starts the supervisor as a thread of PID 1, before the filter is installed.
- * Returns the descriptor that it waits on, or -1 where the kernel lacks what
- * it needs. */
-int sbx_notifier_start(void);
+/* Whether the kernel has what this takes. */
+bool sbx_notifier_can_run(void);
 
-/* Hands it the filter's listener; -1 ends the thread. */
-void sbx_notifier_serve(int gate, int listener);
+/* Answers one call that waits at the filter's listener. Only for a thread
+ * without the filter: one that sets S_ISGID with it would wait for itself. */
+void sbx_notifier_answer(int listener);
 
 #endif

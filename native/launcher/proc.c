@@ -138,6 +138,15 @@ void sbx_stream_name(int fd, char name[SBX_STREAM_NAME]) {
            (unsigned long long) st.st_ino);
 }
 
+/* The mode of the link itself tells how the file was opened: a reader of the
+ * pipe does not hold it. */
+static bool sbx__is_writer(int dir, const char* fd) {
+  struct stat st;
+
+  return fstatat(dir, fd, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         (st.st_mode & 0200) != 0;
+}
+
 static bool sbx__is_one(int dir, const char* fd,
                         const char names[][SBX_STREAM_NAME], size_t count) {
   char link[SBX_STREAM_NAME];
@@ -147,7 +156,8 @@ static bool sbx__is_one(int dir, const char* fd,
   if (n <= 0) return false;
   link[n] = '\0';
   for (i = 0; i < count; i++)
-    if (names[i][0] != '\0' && strcmp(link, names[i]) == 0) return true;
+    if (names[i][0] != '\0' && strcmp(link, names[i]) == 0)
+      return sbx__is_writer(dir, fd);
   return false;
 }
 

@@ -35,7 +35,7 @@ struct sbx_proc* sbx_procs_find(const struct sbx_procs* procs, pid_t pid);
 enum { SBX_STREAM_NAME = 40 };
 void sbx_stream_name(int fd, char name[SBX_STREAM_NAME]);
 
-/* Whether `pid` has one of `names` open. */
+/* Whether `pid` has one of `names` open for writing. */
 bool sbx_proc_holds(int dir, pid_t pid, const char names[][SBX_STREAM_NAME],
                     size_t count);
 

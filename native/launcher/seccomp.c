@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #if defined(__x86_64__)
@@ -270,7 +271,41 @@ static void sbx__socket(struct sbx__filter* f) {
   sbx__end(f, block);
 }
 
-static void sbx__build(struct sbx__filter* f, bool notify) {
+/* PID 1 has the uid of the commands, so the kernel would let them set its
+ * limits (a limit of CPU time even kills it) and its scheduling. Both of its
+ * threads have to be covered. */
+static void sbx__shield(struct sbx__filter* f, int nr, unsigned arg, int tid) {
+  unsigned short block = sbx__begin(f, nr);
+
+  sbx__load_arg(f, arg);
+  sbx__if_equal(f, 1, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, (unsigned) tid, SBX__ERRNO(EPERM));
+  sbx__return(f, SECCOMP_RET_ALLOW);
+  sbx__end(f, block);
+}
+
+static void sbx__shields(struct sbx__filter* f, int tid) {
+  static const int calls[] = {SYS_prlimit64,         SYS_sched_setaffinity,
+                              SYS_sched_setparam,    SYS_sched_setscheduler,
+                              SYS_sched_setattr};
+  unsigned short block;
+  size_t i;
+
+  for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+    sbx__shield(f, calls[i], 0, tid);
+  for (i = 0; i < 2; i++) { /* by user means PID 1, too */
+    block = sbx__begin(f, i == 0 ? SYS_setpriority : SYS_ioprio_set);
+    sbx__load_arg(f, 0);
+    sbx__if_equal(f, i == 0 ? PRIO_USER : 3, SBX__ERRNO(EPERM));
+    sbx__load_arg(f, 1);
+    sbx__if_equal(f, 1, SBX__ERRNO(EPERM));
+    sbx__if_equal(f, (unsigned) tid, SBX__ERRNO(EPERM));
+    sbx__return(f, SECCOMP_RET_ALLOW);
+    sbx__end(f, block);
+  }
+}
+
+static void sbx__build(struct sbx__filter* f, int tid, bool notify) {
   size_t i;
 
   f->len = 0;
@@ -292,6 +327,7 @@ static void sbx__build(struct sbx__filter* f, bool notify) {
   sbx__bits_of(f, SYS_unshare, 0,
                (unsigned) SBX__NEW_NAMESPACES | SBX__CLONE_NEWTIME,
                SBX__ERRNO(EPERM));
+  sbx__shields(f, tid);
   sbx__modes(f, notify);
   sbx__ioctl(f);
   sbx__personality(f);
@@ -305,11 +341,11 @@ static int sbx__install(struct sbx__filter* f, unsigned flags) {
   return (int) syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-int sbx_seccomp_install(bool notify) {
+int sbx_seccomp_install(int tid, bool notify) {
   struct sbx__filter filter;
   int fd;
 
-  sbx__build(&filter, notify);
+  sbx__build(&filter, tid, notify);
   if (!notify) return sbx__install(&filter, 0);
   fd = sbx__install(&filter,
                     SBX__FLAG_NEW_LISTENER | SBX__FLAG_WAIT_KILLABLE);

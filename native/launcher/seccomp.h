@@ -4,9 +4,10 @@
 
 #include <stdbool.h>
 
-/* Installs the filter. With `notify` chmod calls with set-id bits go to the
+/* Installs the filter. `tid` is a second thread of PID 1, to be left alone like
+ * PID 1 itself. With `notify` chmod calls with set-id bits go to the
  * listener that is returned (ENOSYS, EINVAL: the kernel has no listeners and
  * nothing was installed), else they are refused and 0 is returned. */
-int sbx_seccomp_install(bool notify);
+int sbx_seccomp_install(int tid, bool notify);
 
 #endif

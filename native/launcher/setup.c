@@ -19,6 +19,7 @@
 #include "notifier.h"
 #include "report.h"
 #include "seccomp.h"
+#include "supervisor.h"
 #include "view.h"
 #include "zygote.h"
 
@@ -41,7 +42,6 @@ static void sbx__wait_for_monitor(int lifeline) {
   char byte;
   ssize_t n;
 
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   do {
     n = read(lifeline, &byte, 1);
   } while (n < 0 && errno == EINTR);
@@ -122,14 +122,19 @@ static int sbx__privileges(struct sbx__setup* s) {
 }
 
 static int sbx__seccomp(struct sbx__setup* s) {
-  int gate, listener = -1;
+  struct sbx_supervisor* helper;
+  int listener = -1;
 
-  if (sbx__step(s, SBX_SETUP_SECCOMP, "seccomp")) return -1;
-  gate = sbx_notifier_start();
-  if (gate >= 0) listener = sbx_seccomp_install(true);
-  if (gate >= 0) sbx_notifier_serve(gate, listener);
-  if (listener < 0) return sbx_seccomp_install(false);
-  s->spec.ready_flags |= SBX_READY_NOTIFIER;
+  if (sbx__step(s, SBX_SETUP_SECCOMP, "supervisor")) return -1;
+  helper = sbx_supervisor_start();
+  if (helper == NULL) return -1;
+  s->report.what = "seccomp";
+  if (sbx_notifier_can_run())
+    listener = sbx_seccomp_install(helper->tid, true);
+  if (listener < 0 && sbx_seccomp_install(helper->tid, false) != 0) return -1;
+  if (listener >= 0) s->spec.ready_flags |= SBX_READY_NOTIFIER;
+  sbx_supervisor_serve(helper, listener);
+  s->spec.supervisor = helper;
   return 0;
 }
 
@@ -168,6 +173,7 @@ void sbx_setup_inside(const struct sbx_setup_input* in) {
   s.spec.alone = true;
   s.spec.ready_flags = SBX_READY_OWN_PROC;
   if (in->tree >= 0) s.spec.ready_flags |= SBX_READY_IDMAPPED;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   sbx__wait_for_monitor(in->lifeline);
   if (sbx__inside(&s) == 0) sbx_zygote_run(s.zygote);
   sbx_report_fail(&s.report, in->control);
@@ -178,6 +184,7 @@ void sbx_setup_outside(const struct sbx_setup_input* in) {
   struct sbx__setup s;
 
   sbx__init(&s, in);
+  /* No parent-death signal: here the descendants have to be killed first. */
   sbx__wait_for_monitor(in->lifeline);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (sbx__step(&s, SBX_SETUP_READY, "") == 0 &&

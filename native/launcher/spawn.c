@@ -222,6 +222,20 @@ static int sbx__parse(struct sbx_spawner* s, struct sbx__child* c,
   return sbx__vectors(s, c, &r, counts[0], counts[1]);
 }
 
+/* Returns once the child has executed its program or is dead. */
+static pid_t sbx__clone(struct sbx_spawner* s, struct sbx__child* c) {
+  int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+  char* stack = s->stack + SBX__STACK_SIZE;
+  pid_t pid;
+
+  if (s->supervisor == NULL) return clone(sbx__child, stack, flags, c);
+  sbx_supervisor_watch(s->supervisor);
+  pid = clone(sbx__child, stack, flags | CLONE_PARENT_SETTID, c,
+              &s->supervisor->child);
+  sbx_supervisor_unwatch(s->supervisor);
+  return pid;
+}
+
 pid_t sbx_spawn(struct sbx_spawner* s, char* payload, size_t len,
                 const int fds[3], uint32_t* stage) {
   struct sbx__child c = {.fds = fds, .limits = &s->limits};
@@ -230,8 +244,7 @@ pid_t sbx_spawn(struct sbx_spawner* s, char* payload, size_t len,
   *stage = SBX_STAGE_REQUEST;
   if (sbx__parse(s, &c, payload, len) != 0) return -1;
   *stage = SBX_STAGE_FORK;
-  pid = clone(sbx__child, s->stack + SBX__STACK_SIZE,
-              CLONE_VM | CLONE_VFORK | SIGCHLD, &c);
+  pid = sbx__clone(s, &c);
   if (pid < 0) return -1;
   if (c.error == 0) return pid;
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {

@@ -7,10 +7,12 @@
 
 #include "caps.h"
 #include "protocol.h"
+#include "supervisor.h"
 
 /* Memory that is kept from one spawn to the next. */
 struct sbx_spawner {
   struct sbx_limits limits;
+  struct sbx_supervisor* supervisor; /* NULL: none */
   char* stack; /* of the child, up to its exec */
   char* arena;
   size_t arena_size;

@@ -109,12 +109,27 @@ static bool sbx__in_session(const struct sbx_tree* t,
   return m != NULL && leader->start == m->start;
 }
 
+/* Whether `p` comes from this launcher. Without a pid namespace /proc shows the
+ * whole host, and the host itself holds the other ends of the pipes. */
+static bool sbx__is_below(const struct sbx_procs* procs,
+                          const struct sbx_proc* p) {
+  pid_t self = getpid();
+  size_t depth;
+
+  for (depth = 0; p != NULL && depth <= procs->len; depth++) {
+    if (p->parent == self) return true;
+    p = sbx_procs_find(procs, p->parent);
+  }
+  return false;
+}
+
 static bool sbx__belongs(const struct sbx_tree* t,
                          const struct sbx_procs* procs, int dir,
                          const struct sbx_proc* p) {
   const struct sbx_proc* parent = sbx_procs_find(procs, p->parent);
 
   if (parent != NULL && parent->member) return true;
+  if (!sbx__is_below(procs, p)) return false;
   if (sbx__in_session(t, procs, p)) return true;
   return dir >= 0 && sbx_proc_holds(dir, p->pid, t->root.streams, 2);
 }

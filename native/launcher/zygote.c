@@ -63,7 +63,7 @@ struct sbx_zygote {
   size_t trees_size;
   struct sbx_procs procs;
   struct sbx__packet* out;
-  struct sbx__packet** out_end;
+  struct sbx__packet* out_last; /* of a queue that is not empty */
   struct sbx__end_all end_all;
   _Alignas(8) char in[sizeof(struct sbx_msg) + SBX_MSG_INLINE_MAX];
 };
@@ -126,7 +126,6 @@ static void sbx__flush(struct sbx_zygote* z) {
     z->out = p->next;
     free(p);
   }
-  z->out_end = &z->out;
   sbx__watch(z, z->spec.control, EPOLLIN, EPOLL_CTL_MOD);
 }
 
@@ -147,8 +146,11 @@ static void sbx__answer(struct sbx_zygote* z, const struct sbx_msg* msg,
   *p = packet;
   if (z->out == NULL)
     sbx__watch(z, z->spec.control, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
-  *z->out_end = p;
-  z->out_end = &p->next;
+  if (z->out == NULL)
+    z->out = p;
+  else
+    z->out_last->next = p;
+  z->out_last = p;
 }
 
 static void sbx__send_ready(struct sbx_zygote* z) {
@@ -416,19 +418,28 @@ static void sbx__on_end(struct sbx_zygote* z, const struct sbx__request* r) {
   if (t != NULL) z->trees[z->trees_len++] = t;
 }
 
+/* One scan serves every tree that is due. */
 static void sbx__step_trees(struct sbx_zygote* z, uint64_t now) {
   bool scanned = false;
-  size_t i;
+  size_t i = 0;
 
-  for (i = z->trees_len; i-- > 0;) {
+  while (i < z->trees_len) {
     struct sbx_tree* t = z->trees[i];
 
-    if (sbx_tree_due(t) > now) continue;
+    if (sbx_tree_due(t) > now) {
+      i++;
+      continue;
+    }
     if (!scanned && sbx_procs_scan(&z->procs, z->proc) != 0) return;
     scanned = true;
-    if (!sbx_tree_step(t, &z->procs, z->proc, now)) continue;
+    if (!sbx_tree_step(t, &z->procs, z->proc, now)) {
+      i++;
+      continue;
+    }
     sbx_tree_free(t);
-    z->trees[i] = z->trees[--z->trees_len];
+    z->trees_len--;
+    memmove(&z->trees[i], &z->trees[i + 1],
+            (z->trees_len - i) * sizeof(*z->trees));
   }
 }
 
@@ -568,9 +579,7 @@ static void sbx__on_event(struct sbx_zygote* z, const struct epoll_event* e) {
     if (e->events & EPOLLOUT) sbx__flush(z);
     if (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) sbx__on_control(z);
   } else if (fd == z->signals) {
-    while (read(z->signals, &info, sizeof(info)) > 0) {
-    }
-    sbx__reap(z);
+    if (read(z->signals, &info, sizeof(info)) > 0) sbx__reap(z);
   } else if (fd == z->spec.lifeline) {
     sbx__exit(z);
   } else {
@@ -598,8 +607,8 @@ struct sbx_zygote* sbx_zygote_new(const struct sbx_zygote_spec* spec) {
 
   if (z == NULL) return NULL;
   z->spec = *spec;
-  z->out_end = &z->out;
   z->spawner.limits = spec->limits;
+  z->spawner.supervisor = spec->supervisor;
   if (sbx__open(z) != 0 || sbx_spawner_init(&z->spawner) != 0) return NULL;
   return z;
 }

@@ -5,12 +5,14 @@
 #include <stdint.h>
 
 #include "caps.h"
+#include "supervisor.h"
 
 struct sbx_zygote_spec {
   int control;
   int lifeline; /* its end of file: the monitor died */
   bool alone;   /* PID 1 of an own namespace */
   struct sbx_limits limits;
+  struct sbx_supervisor* supervisor; /* NULL: none */
   int workspace; /* descriptors for the host, taken over */
   int root;
   uint32_t landlock_abi;

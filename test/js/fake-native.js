@@ -185,11 +185,13 @@ class FakeSandbox {
     if (fake.failCreate) throw fail('unavailable', 'The sandbox could not be set up', 'start', { step: 'user_namespace', errno: 'EPERM' });
     fs.mkdirSync(this.folder, { recursive: true });
     this.state = 'running';
+    this.epoch++;
   }
 
   async connect() {
     this.calls.push('connect');
     this.state = 'running';
+    this.epoch++;
   }
 
   async stop() {
@@ -202,6 +204,7 @@ class FakeSandbox {
   async resume() {
     this.calls.push('resume');
     this.state = 'running';
+    this.epoch++;
   }
 
   async destroy() {

@@ -224,7 +224,7 @@ test('facts of a pattern', () => {
   assert.equal(literal('(hello)+ x'), 'hello');
   assert.equal(literal('(?=hello)x'), 'x');
   assert.equal(literal('interface Foo {'), 'interface Foo {');
-  assert.equal(literal('naïve', false), 've');
+  assert.equal(literal('naïves', false), 'ves');
   assert.equal(literal('a\\x41bc'), '');
   assert.equal(patternFacts('(a|b)*c', true).loops, Infinity);
   assert.equal(patternFacts('(a+)+', true).loops, Infinity);

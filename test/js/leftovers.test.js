@@ -8,6 +8,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { childEnv } from '../helpers/child-env.js';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const orphans = path.join(here, '../../build/native/orphans');
@@ -26,7 +27,7 @@ async function aftermath(way, delay) {
   const before = mounts();
   try {
     const { stdout, stderr } = await run(orphans, ['5000', process.execPath, victim, way, String(delay)], {
-      env: { PATH: process.env.PATH, TMPDIR: folder, HOME: folder },
+      env: childEnv({ PATH: process.env.PATH, TMPDIR: folder, HOME: folder }, { leaks: false }),
     });
     const left = Number(/left (\d+)/.exec(stdout)?.[1] ?? -1);
     return { left, folders: readdirSync(folder), mounts: mounts() - before, stdout, stderr };

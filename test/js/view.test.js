@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { createSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
+import { childEnv } from '../helpers/child-env.js';
 
 const secret = 'do-not-leak-me';
 let sandbox;
@@ -105,7 +106,7 @@ test('a Node below /home/x/.nvm is visible, and nothing else of /home', async (t
   const script = path.join(import.meta.dirname, '../helpers/where-node.js');
   const answer = execFileSync(path.join(prefix, 'bin/node'), [script, path.basename(home)], {
     encoding: 'utf8',
-    env: { PATH: `${prefix}/bin:/usr/bin:/bin`, HOME: home, TMPDIR: tmpdir() },
+    env: childEnv({ PATH: `${prefix}/bin:/usr/bin:/bin`, HOME: home, TMPDIR: tmpdir() }),
   });
   const seen = JSON.parse(answer);
   assert.equal(seen.which, path.join(prefix, 'bin/node'));

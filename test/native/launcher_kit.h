@@ -12,13 +12,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -64,9 +68,14 @@ struct kit_options {
   uid_t owner;
   uint64_t nproc;
   uint64_t tmp_bytes;
+  const int* missing; /* calls that the kernel shall not know, up to 0; one
+                         with a minus is refused if it makes namespaces */
   void (*extra)(void* arg, int config); /* more records */
   void* arg;
 };
+
+/* Marks the launchers of one test program; main sets it. */
+static pid_t kit_owner;
 
 KIT uint64_t kit_now_us(void) {
   struct timespec t;
@@ -182,9 +191,47 @@ KIT void kit_folders(struct kit_session* s, const struct kit_options* o) {
 }
 
 /* The fds of protocol.h, nothing else, no environment. */
-KIT void kit_exec(int control, int life, int config) {
+/* A filter around the launcher: ENOSYS for `missing`. */
+KIT void kit_filter(const int* missing) {
+  struct sock_filter code[64];
+  struct sock_fprog program = {.filter = code};
+  size_t n = 0;
+
+  code[n++] = (struct sock_filter) BPF_STMT(
+      BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  for (; *missing != 0; missing++) {
+    unsigned nr = (unsigned) (*missing < 0 ? -*missing : *missing);
+    if (*missing < 0) {
+      code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ, nr, 0, 4);
+      code[n++] = (struct sock_filter) BPF_STMT(
+          BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args));
+      code[n++] =
+          (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JSET, 0x10000000, 0, 1);
+      code[n++] = (struct sock_filter) BPF_STMT(BPF_RET,
+                                                SECCOMP_RET_ERRNO | EPERM);
+      code[n++] = (struct sock_filter) BPF_STMT(BPF_RET, SECCOMP_RET_ALLOW);
+    } else {
+      code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ, nr, 0, 1);
+      code[n++] = (struct sock_filter) BPF_STMT(BPF_RET,
+                                                SECCOMP_RET_ERRNO | ENOSYS);
+    }
+  }
+  code[n++] = (struct sock_filter) BPF_STMT(BPF_RET, SECCOMP_RET_ALLOW);
+  program.len = (unsigned short) n;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    _exit(125);
+}
+
+KIT const char* kit_name(void) {
+  static char name[32];
+  snprintf(name, sizeof(name), "launcher-of-%d", (int) kit_owner);
+  return name;
+}
+
+KIT void kit_exec(int control, int life, int config, const int* missing) {
   const char* path = getenv("SBX_LAUNCHER");
-  char* argv[] = {(char*) "launcher", NULL};
+  char* argv[] = {(char*) kit_name(), NULL};
   char* envp[] = {NULL};
   int null = open("/dev/null", O_RDWR);
   int fds[3], i;
@@ -195,6 +242,7 @@ KIT void kit_exec(int control, int life, int config) {
   fds[2] = fcntl(config, F_DUPFD, 100);
   for (i = 0; i < 3; i++) dup2(null, i);
   for (i = 0; i < 3; i++) dup2(fds[i], 3 + i);
+  if (missing != NULL) kit_filter(missing);
   execve(path, argv, envp);
   _exit(126);
 }
@@ -250,8 +298,8 @@ KIT bool kit_start(struct kit_session* s, const struct kit_options* o) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0)
     kit_die("socketpair");
   if (pipe2(life, O_CLOEXEC) != 0) kit_die("pipe");
-  s->launcher = vfork();
-  if (s->launcher == 0) kit_exec(control[1], life[0], config);
+  s->launcher = fork();
+  if (s->launcher == 0) kit_exec(control[1], life[0], config, o->missing);
   close(control[1]);
   close(life[0]);
   close(config);
@@ -275,6 +323,43 @@ KIT int kit_stop(struct kit_session* s) {
     free(p);
   }
   return status;
+}
+
+/* How many processes of this program's launchers there are: monitors and
+ * PID 1s, which keep the command line they were started with. */
+KIT int kit_count_launchers(void) {
+  DIR* dir = opendir("/proc");
+  struct dirent* d;
+  int count = 0;
+
+  while (dir != NULL && (d = readdir(dir)) != NULL) {
+    char path[300], line[64] = "";
+    int fd;
+
+    if (d->d_name[0] < '0' || d->d_name[0] > '9') continue;
+    snprintf(path, sizeof(path), "/proc/%s/cmdline", d->d_name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (read(fd, line, sizeof(line) - 1) > 0 && !strcmp(line, kit_name()))
+      count++;
+    close(fd);
+  }
+  closedir(dir);
+  return count;
+}
+
+/* Host pid of PID 1, the monitor's only child. */
+KIT pid_t kit_init_pid(const struct kit_session* s) {
+  char path[64], text[64] = "";
+  int fd;
+
+  snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int) s->launcher,
+           (int) s->launcher);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  if (read(fd, text, sizeof(text) - 1) < 0) text[0] = '\0';
+  close(fd);
+  return (pid_t) atoi(text);
 }
 
 /* ---- messages ---- */
@@ -422,15 +507,12 @@ KIT bool kit_spawn(struct kit_session* s, struct kit_command* c,
                    const char* const* env, bool with_stdin) {
   struct kit_packet p;
 
+  uint64_t end = kit_now_us() + 20000000;
+
   kit_request(s, c, cwd, argv, env, with_stdin);
-  for (;;) {
-    if (kit_await(s, SBX_MSG_SPAWNED, c->id, 0, &p)) break;
-    if (kit_await(s, SBX_MSG_REFUSED, c->id, 0, &p)) break;
-    if (!kit_await(s, SBX_MSG_SPAWNED, c->id, 10, &p)) {
-      if (!kit_await(s, SBX_MSG_REFUSED, c->id, 2000, &p)) return false;
-    }
-    break;
-  }
+  while (!kit_await(s, SBX_MSG_SPAWNED, c->id, 1, &p) &&
+         !kit_await(s, SBX_MSG_REFUSED, c->id, 1, &p))
+    if (kit_now_us() > end) return false;
   c->refused = p.msg.type == SBX_MSG_REFUSED;
   if (c->refused) {
     c->stage = p.msg.a;
