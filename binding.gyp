@@ -33,20 +33,6 @@
         "-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,-z,noexecstack",
         "-Wl,--exclude-libs,ALL",
       ],
-      "actions": [
-        {
-          "action_name": "launcher",
-          "message": "Building the launcher",
-          "inputs": [
-            "<!@(find native/launcher -name '*.[ch]' | sort)",
-            "native/remove.c",
-          ],
-          "outputs": ["<(launcher)"],
-          "action": [
-            "sh", ".ci/build-launcher", "<(launcher)",
-          ],
-        },
-      ],
       "conditions": [
         ["sanitize!=''", {
           "cflags": ["-fsanitize=<(sanitize)", "-fno-omit-frame-pointer", "-g", "-O1"],

@@ -2,7 +2,7 @@
 //   node .ci/build.js [--release] [--sanitize=LIST]
 // --release also puts a stripped copy into prebuilds/.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,6 +34,24 @@ function nodeGyp(...args) {
   process.exit(1);
 }
 
+// The addon embeds the launcher; make does not see that an assembler file reads
+// another file.
+function buildLauncher() {
+  const launcher = path.join(root, 'build/launcher/sbx-launcher');
+  const sources = [
+    ...readdirSync(path.join(root, 'native/launcher')).map((name) => `native/launcher/${name}`),
+    'native/remove.c',
+    'native/remove.h',
+    '.ci/build-launcher',
+  ];
+  const changed = (file) => statSync(path.join(root, file)).mtimeMs;
+  if (existsSync(launcher) && statSync(launcher).mtimeMs > Math.max(...sources.map(changed))) return;
+  const run = spawnSync('sh', ['.ci/build-launcher', launcher], { cwd: root, stdio: 'inherit' });
+  if (run.status !== 0) process.exit(1);
+  rmSync(path.join(root, 'build/Release/obj.target/addon/native/launcher_blob.o'), { force: true });
+}
+
+buildLauncher();
 nodeGyp('configure', '--silent', ...(sanitize ? ['--', `-D${sanitize.slice(2)}`] : []));
 const output = nodeGyp('build', '--jobs', '2', '--loglevel=warn');
 const warnings = output.split('\n').filter((line) => /\bwarning:/.test(line));

@@ -6,6 +6,7 @@
 OUT ?= build/native
 CC ?= gcc
 FUZZ_CC ?= clang
+comma := ,
 WARN := -Wall -Wextra -Wshadow
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 CFLAGS := -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -g -O1 \
@@ -36,7 +37,11 @@ $(OUT)/libsbx.a: $(OBJECTS) $(OUT)/launcher_blob.o
 	ar rcs $@ $^
 
 $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
-	$(CC) $(CFLAGS) $(SAN) -MMD -I. $< $(OUT)/libsbx.a -luv -lcmocka -lpthread -o $@
+	$(CC) $(CFLAGS) $(SAN) -MMD -I. $< $(OUT)/libsbx.a $(LINK) -luv -lcmocka -lpthread -o $@
+
+# Lets each of these fail, one call after another.
+$(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
+  strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
 
 # Small programs that the JavaScript tests run.
 HELPERS := $(patsubst test/helpers/%.c,$(OUT)/%,$(wildcard test/helpers/*.c))

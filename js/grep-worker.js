@@ -35,10 +35,12 @@ function decode(content) {
   }
 }
 
-/** Searches one GATHER answer for a job {listing, pattern, flags, whole, skip,
+const isPruned = (path, prune) => prune.length > 0 && path.split('/').slice(0, -1).some(one => prune.includes(one));
+
+/** Searches one GATHER answer for a job {listing, pattern, flags, whole, skip, prune,
  * maxCountPerFile, room, contextLines}. `whole` says that a test of the whole text with the flag m
- * finds every text with a line that matches; `skip` has a 1 for each file that is left out.
- * Returns [{path, matches}]; `progress(path)` tells where it is. */
+ * finds every text with a line that matches; `skip` has a 1 for each file and `prune` the names of
+ * folders that are left out. Returns [{path, matches}]; `progress(path)` tells where it is. */
 export function searchBatch(job, progress) {
   const regex = new RegExp(job.pattern, job.flags);
   const whole = job.whole ? new RegExp(job.pattern, job.flags.replace('g', 'm')) : undefined;
@@ -46,7 +48,7 @@ export function searchBatch(job, progress) {
   let room = job.room;
   let index = 0;
   eachGathered(job.listing, (path, content) => {
-    if (job.skip?.[index++]) return true;
+    if (job.skip?.[index++] || isPruned(path, job.prune)) return true;
     progress?.(path);
     const text = decode(content);
     if (whole && !whole.test(text)) return true;

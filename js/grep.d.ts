@@ -13,7 +13,9 @@ export interface GrepSettings {
 
 /** Lines that match: equal to JavaScript's RegExp on each line, the first match of a line only,
  * in the order of names. Rejects with a SyntaxError for an invalid pattern, with `code` "timeout" when
- * it takes longer than `timeoutMs`, with a NativeError when `path` cannot be searched. */
+ * it takes longer than `timeoutMs` (Mastra's grep tool gets that as the text of a last match: it would
+ * run the same pattern on the main thread after an error), with a NativeError when `path` cannot be
+ * searched. */
 export function grep(
   sandbox: Pick<NativeSandbox, 'file'>,
   options: FilesystemGrepOptions,

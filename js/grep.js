@@ -12,7 +12,7 @@ const FOLD = 128; // enum sbx_file_flag
 
 // The first answer is small: where it is all, the search may need no thread.
 const FIRST_BYTES = 256 * 1024;
-const BATCH_BYTES = 2 * 1024 * 1024;
+const BATCH_BYTES = 1024 * 1024;
 // Steps of a pattern that the main thread may spend: one or two milliseconds.
 const INLINE_STEPS = 1_000_000;
 const WORKERS_MAX = 2;
@@ -176,15 +176,37 @@ function skipped(listing, isTextFile) {
   return marks;
 }
 
+// Mastra's grep tool names every option. It drops what .gitignore names, after
+// the caps, and answers every error with its own search on the main thread.
+const isFromTool = options => Object.hasOwn(options, 'maxCountPerFile') && Object.hasOwn(options, 'maxTotalMatches');
+
+// Folders that the tool ignores for sure, wherever they lie: plain names in the
+// root's .gitignore. Nothing is ignored where the search starts in such a folder.
+async function ignoredFolders(sandbox, path) {
+  const text = await sandbox.file(WORKSPACE, verb.READ, '.gitignore', { text: true }).catch(() => '');
+  const lines = text.split(/\r?\n/);
+  if (lines.some(line => line.startsWith('!'))) return [];
+  const names = lines.map(line => /^([\w@-][\w.@-]*)\/?$/.exec(line)?.[1]).filter(Boolean);
+  const parts = path.split('/').map(part => part.toLowerCase());
+  return names.some(name => parts.includes(name.toLowerCase())) ? [] : names;
+}
+
+// An answer in place of an error that would make the tool run the same pattern
+// where nothing can end it.
+const told = error => ({ path: error.path, matches: [{ line: 1, column: 0, text: `[${error.message}]` }] });
+
 const count = results => results.reduce((sum, { matches }) => sum + matches.length, 0);
 
 /** Lines that match, as Mastra's `FilesystemGrepResult[]`: equal to JavaScript's
  * RegExp on each line, the first match of a line only, in the order of names.
  * Rejects with a SyntaxError for an invalid pattern, with `code` "timeout" when it takes longer than
- * `timeoutMs`, with a NativeError when `path` cannot be searched. */
+ * `timeoutMs` (Mastra's grep tool gets that as the text of a last match), with a NativeError when
+ * `path` cannot be searched. */
 export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, extensions } = {}) {
   const base = checked(options);
   new RegExp(base.pattern, base.flags);
+  const fromTool = isFromTool(options);
+  base.prune = fromTool ? await ignoredFolders(sandbox, options.path) : [];
   const facts = patternFacts(base.pattern, base.flags === 'g');
   base.whole = facts.wholeText;
   const results = [];
@@ -193,6 +215,7 @@ export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, e
       to,
       maxBytes,
       extensions,
+      prune: base.prune.length > 0 ? base.prune : undefined,
       data: facts.literal || undefined,
       flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : FOLD),
     });
@@ -210,6 +233,9 @@ export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, e
       listing = await clock.within(next);
     }
     return results;
+  } catch (error) {
+    if (fromTool && error.code === 'timeout' && error.path) return [...results, told(error)];
+    throw error;
   } finally {
     clock.stop();
   }

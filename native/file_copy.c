@@ -278,10 +278,10 @@ static bool lies_in(const char* path, const char* folder) {
 /* By the part of `to` that exists: nothing has been made yet. */
 int sbx__refuse_nesting(struct sbx__job* job, const char* from,
                         const char* to) {
-  char folder[PATH_MAX], real[PATH_MAX];
+  char folder[PATH_MAX], real[PATH_MAX], part[PATH_MAX];
   int rc = sbx__real_path(job->root, from, false, folder);
-  char* part = rc < 0 ? NULL : strdup(to);
-  if (rc == 0 && !part) rc = -ENOMEM;
+  if (strlen(to) >= sizeof(part)) rc = -ENAMETOOLONG;
+  if (rc == 0) strcpy(part, to);
   while (rc == 0) {
     rc = sbx__real_path(job->root, part, true, real);
     if (rc != -ENOENT) break;
@@ -289,7 +289,6 @@ int sbx__refuse_nesting(struct sbx__job* job, const char* from,
     *(slash ? slash : part) = 0;
     rc = 0;
   }
-  free(part);
   if (rc < 0) return sbx__fail(job, rc, to, SBX__TARGET);
   if (!lies_in(real, folder)) return 0;
   return sbx_error_set(job->error, SBX_E_INVALID_INPUT, EINVAL,

@@ -156,11 +156,18 @@ static int gather_file(struct gather* g, const struct sbx__node* node) {
   return rc;
 }
 
+static bool is_pruned(const struct gather* g, const struct sbx__node* node) {
+  const struct sbx_file_request* request = g->job->request;
+  for (size_t i = 0; i < request->prune_len; i++)
+    if (strcmp(request->prune[i], node->name) == 0) return true;
+  return false;
+}
+
 static int gather_node(struct gather* g, const struct sbx__node* node) {
   if (node->leave || is_done(g, node)) return 0;
   if (node->type == DT_REG || node->type == DT_LNK)
     return gather_file(g, node);
-  if (node->type != DT_DIR) return 0;
+  if (node->type != DT_DIR || is_pruned(g, node)) return 0;
   int rc = sbx__tree_enter(&g->tree, node);
   return sbx__tree_skips(rc) ? 0 : rc;
 }

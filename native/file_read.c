@@ -24,35 +24,32 @@ static int read_some(int fd, char* data, size_t size, size_t* len) {
   return 1;
 }
 
-static void fit(void** data, size_t len) {
-  void* smaller = realloc(*data, len ? len : 1);
-  if (smaller) *data = smaller;
+/* Full, so it grew: a log that is being written, or /proc with its size 0. */
+static int read_more(int fd, char** bytes, size_t* room, uint64_t limit,
+                     size_t* len) {
+  if (*len > limit) return -EFBIG;
+  size_t more = *room + *room / 2 + READ_STEP;
+  char* bigger = realloc(*bytes, more);
+  if (!bigger) return -ENOMEM;
+  *bytes = bigger;
+  *room = more;
+  return read_some(fd, bigger, more, len);
 }
 
-int sbx__read_all(int fd, uint64_t size, uint64_t limit, void** data,
-                  size_t* len) {
+void* sbx__read_all(int fd, uint64_t size, uint64_t limit, size_t* len,
+                    int* rc) {
   size_t room = size + 1;
   char* bytes = malloc(room);
-  int rc = bytes ? 1 : -ENOMEM;
   *len = 0;
-  while (rc > 0) {
-    rc = read_some(fd, bytes, room, len);
-    if (rc <= 0) break;
-    /* Full, so it grew: a log that is being written, or /proc with size 0. */
-    if (*len > limit) rc = -EFBIG;
-    room += room / 2 + READ_STEP;
-    char* more = rc > 0 ? realloc(bytes, room) : bytes;
-    if (!more) rc = -ENOMEM;
-    if (more) bytes = more;
-  }
-  if (rc == 0 && *len > limit) rc = -EFBIG;
-  if (rc < 0) {
+  *rc = bytes ? read_some(fd, bytes, room, len) : -ENOMEM;
+  while (*rc > 0) *rc = read_more(fd, &bytes, &room, limit, len);
+  if (*rc == 0 && *len > limit) *rc = -EFBIG;
+  if (*rc < 0) {
     free(bytes);
-    return rc;
+    return NULL;
   }
-  *data = bytes;
-  if (room - *len > READ_STEP) fit(data, *len);
-  return 0;
+  void* exact = room - *len > READ_STEP ? realloc(bytes, *len + 1) : NULL;
+  return exact ? exact : bytes;
 }
 
 static uint64_t read_limit(const struct sbx_file_request* request) {
@@ -94,8 +91,8 @@ static int read_open(struct sbx__job* job, int fd) {
   if (rc < 0) return sbx__fail(job, rc, job->request->path, SBX__SOURCE);
   rc = check_readable(job, &st);
   if (rc < 0) return rc;
-  rc = sbx__read_all(fd, st.stx_size, read_limit(job->request), &result->data,
-                     &result->len);
+  result->data = sbx__read_all(fd, st.stx_size, read_limit(job->request),
+                               &result->len, &rc);
   if (rc == -EFBIG) return fail_large(job, st.stx_size);
   if (rc < 0) return sbx__fail(job, rc, job->request->path, SBX__SOURCE);
   sbx__stat_fill(&st, &result->stat);
@@ -148,7 +145,9 @@ int sbx__file_realpath(struct sbx__job* job) {
   char real[PATH_MAX];
   int rc = sbx__real_path(job->root, path, false, real);
   if (rc < 0) return sbx__fail(job, rc, path, SBX__SOURCE);
-  job->result->data = strdup(real);
-  job->result->len = strlen(real);
-  return job->result->data ? 0 : sbx__fail(job, ENOMEM, path, SBX__SOURCE);
+  char* copy = strdup(real);
+  if (!copy) return sbx__fail(job, ENOMEM, path, SBX__SOURCE);
+  job->result->data = copy;
+  job->result->len = strlen(copy);
+  return 0;
 }

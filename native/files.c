@@ -87,6 +87,12 @@ static size_t text_size(const char* text) {
   return text ? strlen(text) + 1 : 0;
 }
 
+static size_t list_size(const char* const* list, size_t len) {
+  size_t size = 0;
+  for (size_t i = 0; i < len; i++) size += text_size(list[i]);
+  return size;
+}
+
 static const char* text_keep(char** at, const char* text) {
   if (!text) return NULL;
   char* copy = *at;
@@ -96,22 +102,30 @@ static const char* text_keep(char** at, const char* text) {
   return copy;
 }
 
-/* The request with its own paths and extensions, in one block. */
-static struct queued* queued_new(const struct sbx_file_request* request) {
-  size_t list = request->extensions_len * sizeof(char*);
-  size_t size = text_size(request->path) + text_size(request->to);
-  for (size_t i = 0; i < request->extensions_len; i++)
-    size += text_size(request->extensions[i]);
-  struct queued* q = calloc(1, sizeof(*q) + list + size);
+static const char* const* list_keep(const char*** pointers, char** at,
+                                    const char* const* list, size_t len) {
+  const char** copy = *pointers;
+  for (size_t i = 0; i < len; i++) copy[i] = text_keep(at, list[i]);
+  *pointers += len;
+  return copy;
+}
+
+/* The request with its own paths and lists, in one block: pointers, texts. */
+static struct queued* queued_new(const struct sbx_file_request* r) {
+  size_t pointers = (r->extensions_len + r->prune_len) * sizeof(char*);
+  size_t size = text_size(r->path) + text_size(r->to) +
+                list_size(r->extensions, r->extensions_len) +
+                list_size(r->prune, r->prune_len);
+  struct queued* q = calloc(1, sizeof(*q) + pointers + size);
   if (!q) return NULL;
-  const char** extensions = (const char**)(q + 1);
-  char* at = (char*)(q + 1) + list;
-  q->request = *request;
-  q->request.path = text_keep(&at, request->path);
-  q->request.to = text_keep(&at, request->to);
-  q->request.extensions = extensions;
-  for (size_t i = 0; i < request->extensions_len; i++)
-    extensions[i] = text_keep(&at, request->extensions[i]);
+  const char** list = (const char**)(q + 1);
+  char* at = (char*)(q + 1) + pointers;
+  q->request = *r;
+  q->request.path = text_keep(&at, r->path);
+  q->request.to = text_keep(&at, r->to);
+  q->request.extensions =
+      list_keep(&list, &at, r->extensions, r->extensions_len);
+  q->request.prune = list_keep(&list, &at, r->prune, r->prune_len);
   return q;
 }
 
@@ -150,18 +164,15 @@ static int open_cached(const struct sbx_root* root, const char* path,
   return sbx__openat2(root->fd, *path ? path : ".", flags, resolve);
 }
 
-static int read_cached(struct sbx__job* job, const struct statx* st) {
+static int read_cached(struct sbx__job* job, size_t size) {
   int fd = open_cached(job->root, job->request->path,
                        O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return 0;
-  size_t size = st->stx_size;
   void* data = malloc(size + 1);
   struct iovec part = {data, size + 1};
-  struct statx now;
-  /* One byte more than there should be: a short answer is not the end of the
-   * file, it is the end of what the cache holds. */
-  bool whole = data && sbx__statx_fd(fd, &now) == 0 &&
-               sbx__same_file(st, &now) && S_ISREG(now.stx_mode) &&
+  /* One byte more than there should be: a shorter answer is the end of what
+   * the cache holds, a longer one is another file than the one looked at. */
+  bool whole = data &&
                preadv2(fd, &part, 1, 0, RWF_NOWAIT) == (ssize_t)size;
   close(fd);
   if (!whole) {
@@ -181,7 +192,7 @@ static int try_stat(struct sbx__job* job, int fd) {
   if (request->verb == SBX_FILE_STAT) return 1;
   if (!S_ISREG(st.stx_mode) || st.stx_size > TRY_MAX) return 0;
   if (request->max_bytes && st.stx_size > request->max_bytes) return 0;
-  return read_cached(job, &st);
+  return read_cached(job, st.stx_size);
 }
 
 static int try(struct sbx__job* job) {

@@ -91,6 +91,8 @@ struct sbx_file_request {
                          limit */
   const char* const* extensions; /* ".ts"; plain files only are filtered */
   size_t extensions_len;
+  const char* const* prune; /* GATHER: folders of these names are left out */
+  size_t prune_len;
 };
 
 struct sbx_file_result {

@@ -280,8 +280,8 @@ int sbx__file_rmdir(struct sbx__job* job);
 int sbx__file_list(struct sbx__job* job); /* READDIR and WALK */
 int sbx__file_gather(struct sbx__job* job);
 
-/* Reads an open file to its end into malloc'ed memory. */
-int sbx__read_all(int fd, uint64_t size, uint64_t limit, void** data,
-                  size_t* len);
+/* Reads an open file to its end into malloc'ed memory, or NULL and `rc`. */
+void* sbx__read_all(int fd, uint64_t size, uint64_t limit, size_t* len,
+                    int* rc);
 
 #endif

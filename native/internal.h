@@ -24,6 +24,10 @@ bool sbx__session_running(const struct sbx_session* s);
 void sbx__session_attach(struct sbx_session* s, struct sbx__client* c);
 void sbx__session_detach(struct sbx_session* s, struct sbx__client* c);
 
+/* Takes what has come without waiting for the loop: a timer that fires late,
+ * because something blocked the loop, must not overtake it. */
+void sbx__session_poll(struct sbx_session* s);
+
 /* Sends one message, or queues it while the socket is full. Takes over the
  * descriptors, on failure too. Negative errno: it could not be taken. */
 int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,

@@ -87,8 +87,10 @@ static int move_up(int fd) {
 static void make(void) {
   int fd = in_memfd();
 
-  if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS) fd = in_folder("/dev/shm");
-  if (fd == -EACCES || fd == -ENOENT || fd == -EOPNOTSUPP) fd = in_folder("/tmp");
+  if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS)
+    fd = in_folder("/dev/shm");
+  if (fd == -EACCES || fd == -ENOENT || fd == -EOPNOTSUPP)
+    fd = in_folder("/tmp");
   launcher_fd = fd < 0 ? fd : move_up(fd);
 }
 

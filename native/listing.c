@@ -24,34 +24,42 @@ struct dirent_raw {
 };
 
 struct reader {
-  struct sbx__names* names;
+  struct sbx__names names;
   bool hidden;
   size_t list_size;
   size_t arena_len;
   size_t arena_size;
 };
 
-static bool grow(void** block, size_t* size, size_t need, size_t unit) {
-  if (need <= *size) return true;
-  size_t size_new = *size * 2 > need ? *size * 2 : need;
-  void* bigger = realloc(*block, size_new * unit);
-  if (!bigger) return false;
-  *block = bigger;
-  *size = size_new;
-  return true;
+static int list_reserve(struct reader* r) {
+  if (r->names.count < r->list_size) return 0;
+  size_t size = r->list_size * 2 + 32;
+  struct sbx__name* list = realloc(r->names.list, size * sizeof(*list));
+  if (!list) return -ENOMEM;
+  r->names.list = list;
+  r->list_size = size;
+  return 0;
+}
+
+static int arena_reserve(struct reader* r, size_t more) {
+  bool fits = r->arena_len + more <= r->arena_size;
+  if (r->names.arena && fits) return 0;
+  size_t size = r->arena_size * 2 + more + 512;
+  char* arena = realloc(r->names.arena, size);
+  if (!arena) return -ENOMEM;
+  r->names.arena = arena;
+  r->arena_size = size;
+  return 0;
 }
 
 /* The text is an offset until the arena has stopped moving. */
 static int reader_add(struct reader* r, const struct dirent_raw* raw) {
-  struct sbx__names* names = r->names;
+  struct sbx__names* names = &r->names;
   size_t len = strlen(raw->name);
   bool dots = raw->name[0] == '.' &&
               (len == 1 || (len == 2 && raw->name[1] == '.'));
   if (dots || (raw->name[0] == '.' && !r->hidden)) return 0;
-  if (!grow((void**)&names->list, &r->list_size, names->count + 1,
-            sizeof(*names->list)) ||
-      !grow((void**)&names->arena, &r->arena_size, r->arena_len + len + 1, 1))
-    return -ENOMEM;
+  if (list_reserve(r) < 0 || arena_reserve(r, len + 1) < 0) return -ENOMEM;
   memcpy(names->arena + r->arena_len, raw->name, len + 1);
   names->list[names->count++] = (struct sbx__name){
       .text = (const char*)r->arena_len, .len = (uint32_t)len,
@@ -102,13 +110,13 @@ static int by_bytes(const void* a, const void* b) {
 }
 
 int sbx__names_read(int fd, bool hidden, struct sbx__names* names) {
-  struct reader r = {.names = names, .hidden = hidden};
-  memset(names, 0, sizeof(*names));
+  struct reader r = {.hidden = hidden};
   int rc = reader_run(&r, fd);
   if (rc < 0) {
-    sbx__names_free(names);
+    sbx__names_free(&r.names);
     return rc;
   }
+  *names = r.names;
   names_finish(names, fd);
   if (names->count > 1)
     qsort(names->list, names->count, sizeof(*names->list), by_bytes);

@@ -223,7 +223,8 @@ static void on_readable(uv_poll_t* handle, int status, int events) {
 }
 
 static void stream_start(struct stream* s) {
-  if (s->polled && !s->paused) uv_poll_start(&s->poll, UV_READABLE, on_readable);
+  if (s->polled && !s->paused)
+    uv_poll_start(&s->poll, UV_READABLE, on_readable);
 }
 
 /* ---- input ---- */
@@ -485,7 +486,8 @@ static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
     case SBX_MSG_SPAWNED:
       if (p->spawned) break;
       p->spawned = true;
-      if (p->events.on_spawn != NULL) p->events.on_spawn(p->events.data, msg->a);
+      if (p->events.on_spawn != NULL)
+        p->events.on_spawn(p->events.data, msg->a);
       break;
     case SBX_MSG_REFUSED: on_refused(p, msg->a, (int) msg->b); break;
     case SBX_MSG_EXIT: on_exit_message(p, (int) msg->a, payload, len); break;
@@ -553,6 +555,7 @@ int sbx_process_signal(struct sbx_process* p, int signo) {
 static void on_timeout(uv_timer_t* handle) {
   struct sbx_process* p = handle->data;
 
+  if (p->session != NULL) sbx__session_poll(p->session);
   if (p->settled || p->session == NULL) return;
   p->timed_out = true;
   sbx_process_end(p, p->grace_ms);

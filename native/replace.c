@@ -207,16 +207,16 @@ static uint32_t final_mode(const struct attempt* a) {
  * has such bytes, writing the text back would destroy them. */
 static int check_text(struct attempt* a) {
   const struct sbx__content* content = &a->what->content;
-  void* data;
   size_t len;
+  int rc;
   if (!a->what->text || content->fd >= 0 || a->old < 0) return 0;
   if (!memmem(content->data, content->len, "\xef\xbf\xbd", 3)) return 0;
   int fd = openat(a->spot->dir, a->spot->name,
                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return 0;
-  int rc = sbx__read_all(fd, a->spot->st.stx_size, 1u << 30, &data, &len);
+  void* data = sbx__read_all(fd, a->spot->st.stx_size, 1u << 30, &len, &rc);
   close(fd);
-  if (rc < 0) return 0;
+  if (!data) return 0;
   bool valid = sbx_utf8_valid(data, len);
   free(data);
   if (valid) return 0;

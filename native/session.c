@@ -406,6 +406,8 @@ static void arm(struct sbx_session* s, uint64_t ms) {
 }
 
 static void on_start_late(struct sbx_session* s) {
+  sbx__session_poll(s);
+  if (s->state != STARTING) return;
   sbx_error_set(&s->error, SBX_E_UNAVAILABLE, ETIMEDOUT, "start",
                 "The sandbox's launcher gave no answer within %d seconds.",
                 START_MS / 1000);
@@ -418,9 +420,12 @@ static void on_timer(uv_timer_t* handle) {
 
   switch (s->state) {
     case STARTING: on_start_late(s); break;
-    case READY: begin_end(s); break; /* end_all got no answer */
+    case READY:
+      sbx__session_poll(s);
+      if (s->state == READY && s->emptying != NULL) begin_end(s);
+      break;
     case ENDING:
-      if (s->pid_fd < 0 && reap(s)) {
+      if (reap(s)) {
         on_reaped(s);
       } else if (uv_now(s->loop) >= s->deadline) {
         kill(s->pid, SIGKILL);
@@ -546,20 +551,30 @@ static void on_message(struct sbx_session* s, struct received* r) {
   close_fds(r->fds, r->nfds);
 }
 
-static void on_control(uv_poll_t* handle, int status, int events) {
-  struct sbx_session* s = handle->data;
+/* True while the socket is in order. */
+static bool read_messages(struct sbx_session* s) {
   char buffer[ANSWER_MAX] __attribute__((aligned(8)));
   struct received r = {.payload = buffer};
   int err = 1;
 
-  if (status == 0 && (events & UV_WRITABLE) != 0) on_writable(s);
   for (int i = 0; i < MESSAGES_PER_TURN && s->state <= READY; i++) {
     err = receive(s->control_fd, buffer, &r);
     if (err != 1) break;
     on_message(s, &r);
   }
-  if (s->state > READY || (status == 0 && (err == 1 || err == -EAGAIN))) return;
-  begin_end(s);
+  return err == 1 || err == -EAGAIN;
+}
+
+static void on_control(uv_poll_t* handle, int status, int events) {
+  struct sbx_session* s = handle->data;
+
+  if (status == 0 && (events & UV_WRITABLE) != 0) on_writable(s);
+  if (!read_messages(s)) status = -1;
+  if (status != 0 && s->state <= READY) begin_end(s);
+}
+
+void sbx__session_poll(struct sbx_session* s) {
+  read_messages(s);
 }
 
 /* ---- starting ---- */
@@ -609,7 +624,8 @@ static int start_open(struct start* st, const struct sbx_config* config) {
   st->life[1] = pair[1];
   if (st->config < 0) return st->config;
   if (st->null_fd < 0) return st->null_fd;
-  return st->control[1] < 0 ? st->control[1] : st->life[0] < 0 ? st->life[0] : 0;
+  if (st->control[1] < 0) return st->control[1];
+  return st->life[0] < 0 ? st->life[0] : 0;
 }
 
 static int add_dups(posix_spawn_file_actions_t* actions,
@@ -659,7 +675,6 @@ static int start_program(const struct start* st, pid_t* pid) {
 static void watch_monitor(struct sbx_session* s) {
   s->pid_fd = (int) syscall(SYS_pidfd_open, s->pid, 0);
   if (s->pid_fd < 0) return;
-  fcntl(s->pid_fd, F_SETFD, FD_CLOEXEC);
   if (uv_poll_init(s->loop, &s->gone, s->pid_fd) != 0) {
     close_fd(&s->pid_fd);
     return;
@@ -725,12 +740,11 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
   s->last = &s->first;
   err = start_launcher(s, config);
   if (err != 0) {
-    close_fd(&s->life_fd);
-    if (s->handles == 0)
-      free(s);
-    else
+    if (s->handles > 0)
       uv_close((uv_handle_t*) &s->control, on_start_closed);
+    close_fd(&s->life_fd);
     close_fd(&s->control_fd);
+    if (s->handles == 0) free(s);
     return start_error(error, err);
   }
   uv_timer_init(loop, &s->timer);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "../native/config.h"
+#include "../native/launcher.h"
 #include "local_folder.h"
 #include "local_options.h"
 #include "local_view.h"
@@ -67,7 +68,6 @@ struct preparing {
   struct sbx_local_folder folder;
   struct sbx_config* config;
   struct sbx_view view;
-  int fds[2]; /* level none: workspace and root, opened by us */
   int err;
   struct sbx_error error;
 };
@@ -206,6 +206,8 @@ static int build_view(struct preparing* p) {
       .path = o->host_path,
       .home = o->host_home,
       .exec_path = o->exec_path,
+      .env = (const char* const*) o->host_env.items,
+      .env_len = o->host_env.len,
       .etc = (const char* const*) etc,
       .etc_len = etc_len,
       .kind = host_kind,
@@ -236,14 +238,10 @@ static void add_owner(struct preparing* p) {
   if (f->idmap) sbx_config_add_number(p->config, SBX_CONFIG_IDMAP, 1);
 }
 
-static int build_config(struct preparing* p) {
+static void add_session(struct preparing* p) {
   const struct sbx_local_options* o = p->options;
-  struct sbx_config* c;
+  struct sbx_config* c = p->config;
 
-  if (sbx_config_new(&p->config) != 0)
-    return sbx_error_set(&p->error, SBX_E_INTERNAL, ENOMEM, "start",
-                         "Out of memory.");
-  c = p->config;
   sbx_config_add_text(c, SBX_CONFIG_WORKSPACE, p->folder.workspace);
   sbx_config_add_text(c, SBX_CONFIG_MOUNTPOINT, o->cwd);
   sbx_config_add_number(c, SBX_CONFIG_LEVEL, o->level);
@@ -252,44 +250,33 @@ static int build_config(struct preparing* p) {
   sbx_config_add_text(c, SBX_CONFIG_HOSTNAME, "sandbox");
   sbx_config_add_number(c, SBX_CONFIG_NPROC, o->processes);
   sbx_config_add_number(c, SBX_CONFIG_TMP_BYTES, TMP_BYTES);
-  if (o->kind == SBX_LOCAL_TEMPORARY)
+  if (o->kind == SBX_LOCAL_TEMPORARY) {
     sbx_config_add_text(c, SBX_CONFIG_REMOVE, p->folder.path);
+    sbx_config_add_number(c, SBX_CONFIG_MAKE, 1);
+  }
   if (o->fail_step != 0) {
     sbx_config_add_number(c, SBX_CONFIG_FAIL_STEP, o->fail_step);
     sbx_config_add_number(c, SBX_CONFIG_FAIL_ERRNO, o->fail_errno);
   }
   add_owner(p);
-  return build_view(p);
-}
-
-/* At level none there is no view to take the folders from. */
-static int open_folders(struct preparing* p) {
-  int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  char words[SBX_SYS_TEXT_MAX];
-
-  if (p->options->level != SBX_LEVEL_NONE) return 0;
-  p->fds[0] = open(p->folder.workspace, flags);
-  p->fds[1] = open("/", flags);
-  if (p->fds[0] >= 0 && p->fds[1] >= 0) return 0;
-  return sbx_error_set(&p->error, SBX_E_UNAVAILABLE, errno, "start",
-                       "Opening \"%.300s\" failed: %s.", p->folder.workspace,
-                       sbx_sys_text(errno, words));
 }
 
 static void prepare(uv_work_t* work) {
   struct preparing* p = work->data;
 
-  p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
-  if (p->err == 0) p->err = build_config(p);
-  if (p->err == 0) p->err = open_folders(p);
+  if (sbx_config_new(&p->config) != 0) {
+    p->err = sbx_error_set(&p->error, SBX_E_INTERNAL, ENOMEM, "start",
+                           "Out of memory.");
+    return;
+  }
+  p->err = build_view(p);
+  if (p->err == 0)
+    p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
+  if (p->err == 0) add_session(p);
+  sbx_launcher_fd(); /* the first one writes the program: not on the loop */
 }
 
 /* ---- the end ---- */
-
-static void close_fd(int* fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
 
 static void drop_roots(struct local* l) {
   for (int i = 0; i < 2; i++) {
@@ -416,8 +403,6 @@ static void begin_end(struct local* l) {
   /* The worker cannot be stopped: its end goes on from here. */
   if (l->state == PREPARING) return;
   l->state = ENDING;
-  close_fd(&l->ready.workspace_fd);
-  close_fd(&l->ready.root_fd);
   drop_roots(l);
   l->session = NULL;
   if (session != NULL)
@@ -467,19 +452,6 @@ static int open_roots(struct local* l) {
   return open_root(l, 1, root, "/") != 0 ? -1 : err;
 }
 
-/* Level none has its folders already. */
-static void take_ready(struct local* l, const struct sbx_session_ready* ready) {
-  int fds[2] = {ready->workspace_fd, ready->root_fd};
-  int own[2] = {l->ready.workspace_fd, l->ready.root_fd};
-
-  l->ready = *ready;
-  if (l->options.level != SBX_LEVEL_NONE) return;
-  close_fd(&fds[0]);
-  close_fd(&fds[1]);
-  l->ready.workspace_fd = own[0];
-  l->ready.root_fd = own[1];
-}
-
 static void on_ready(void* data, const struct sbx_error* error,
                      const struct sbx_session_ready* ready) {
   struct local* l = data;
@@ -488,7 +460,7 @@ static void on_ready(void* data, const struct sbx_error* error,
     fail_start(l, error);
     return;
   }
-  take_ready(l, ready);
+  l->ready = *ready;
   if (open_roots(l) != 0) {
     sbx_error_set(&l->error, SBX_E_INTERNAL, 0, "start",
                   "The sandbox's folders could not be taken over.");
@@ -512,8 +484,6 @@ static void on_lost(void* data, const struct sbx_error* error) {
 static void take_prepared(struct local* l, struct preparing* p) {
   l->folder = p->folder;
   l->view = p->view;
-  l->ready.workspace_fd = p->fds[0];
-  l->ready.root_fd = p->fds[1];
   l->error = p->error;
   set_place(l);
 }
@@ -556,7 +526,6 @@ static void begin_prepare(struct local* l, sbx_done_cb cb, void* arg) {
   l->start_arg = arg;
   p->local = l;
   p->options = &l->options;
-  p->fds[0] = p->fds[1] = -1;
   p->work.data = p;
   sbx_local_folder_init(&p->folder);
   uv_queue_work(l->base.loop, &p->work, prepare, on_prepared);

@@ -90,7 +90,12 @@ static int64_t random_base(void) {
 
   if (uv_random(NULL, NULL, &n, sizeof(n), 0, NULL) != 0)
     n = (uint16_t) uv_hrtime();
-  return SBX_LOCAL_BASE_FIRST + (n % SBX_LOCAL_BASE_COUNT) * SBX_LOCAL_BASE_STEP;
+  return SBX_LOCAL_BASE_FIRST +
+         (n % SBX_LOCAL_BASE_COUNT) * SBX_LOCAL_BASE_STEP;
+}
+
+static uint32_t own_id(int64_t base) {
+  return (uint32_t) (base + SBX_LOCAL_INNER_ID);
 }
 
 /* A folder just made goes to the session's own id; of any other, the owners
@@ -103,7 +108,7 @@ static int settle_owner(const struct sbx_local_options* o,
 
   if (range && fresh) {
     int64_t base = random_base();
-    unsigned id = (unsigned) (base + SBX_LOCAL_INNER_ID);
+    uint32_t id = own_id(base);
 
     /* Some file systems (of containers, of networks) have no such ids. */
     if (lchown(f->workspace, id, id) == 0) f->base = base;
@@ -140,21 +145,29 @@ static int make_workspace(struct sbx_local_folder* f, bool* fresh,
   return fail(error, "Using", f->workspace);
 }
 
-static int make_temporary(const struct sbx_local_options* o,
-                          struct sbx_local_folder* f, bool* fresh,
+/* Only named here: the monitor makes it, so that whenever this process is
+ * killed, somebody lives who knows of the folder and removes it. */
+static int name_temporary(const struct sbx_local_options* o,
+                          struct sbx_local_folder* f,
                           struct sbx_error* error) {
-  char* path;
+  uint64_t n = 0;
 
-  if (asprintf(&path, "%s/sandbox-sdk-XXXXXX", o->tmpdir) < 0) {
+  if (access(o->tmpdir, W_OK | X_OK) != 0)
+    return fail(error, "Making a session folder in", o->tmpdir);
+  if (uv_random(NULL, NULL, &n, sizeof(n), 0, NULL) != 0) n = uv_hrtime();
+  if (asprintf(&f->path, "%s/sandbox-sdk-%012llx", o->tmpdir,
+               (unsigned long long) (n >> 16)) < 0)
+    f->path = NULL;
+  if (f->path != NULL && asprintf(&f->workspace, "%s/workspace", f->path) < 0)
+    f->workspace = NULL;
+  if (f->workspace == NULL) {
     errno = ENOMEM;
     return fail(error, "Naming a folder in", o->tmpdir);
   }
-  if (mkdtemp(path) == NULL) {
-    free(path);
-    return fail(error, "Making a session folder in", o->tmpdir);
-  }
-  f->path = path;
-  return make_workspace(f, fresh, error);
+  f->base = may_have_range(o) ? random_base() : -1;
+  f->owner_uid = f->base < 0 ? geteuid() : own_id(f->base);
+  f->owner_gid = f->base < 0 ? getegid() : own_id(f->base);
+  return 0;
 }
 
 static int check_ours(const char* path, struct sbx_error* error) {
@@ -273,11 +286,10 @@ int sbx_local_folder_make(const struct sbx_local_options* o,
   else if (o->kind == SBX_LOCAL_ROOT)
     err = make_below_root(o, f, &fresh, error);
   else
-    err = make_temporary(o, f, &fresh, error);
-  if (err == 0) err = settle_owner(o, f, fresh, error);
-  if (err == 0) return 0;
-  if (o->kind == SBX_LOCAL_TEMPORARY) sbx_local_folder_remove(o, f, NULL);
-  sbx_local_folder_release(f);
+    err = name_temporary(o, f, error);
+  if (err == 0 && o->kind != SBX_LOCAL_TEMPORARY)
+    err = settle_owner(o, f, fresh, error);
+  if (err != 0) sbx_local_folder_release(f);
   return err;
 }
 

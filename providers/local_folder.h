@@ -26,8 +26,8 @@ struct sbx_local_folder {
 
 void sbx_local_folder_init(struct sbx_local_folder* f);
 
-/* Makes what is missing and takes the lock. On failure `f` is as after init
- * and nothing of a temporary folder is left. */
+/* Makes what is missing and takes the lock; a temporary folder is only named.
+ * On failure `f` is as after init. */
 int sbx_local_folder_make(const struct sbx_local_options* o,
                           struct sbx_local_folder* f, struct sbx_error* error);
 

@@ -40,7 +40,8 @@ static int read_string(struct reader* r, const char* name, char** out) {
   int type = sbx_options_type(r->o, name);
 
   if (type == 0) return 0;
-  if (type != SBX_OPTION_STRING) return INVALID(r, "%s must be a string.", name);
+  if (type != SBX_OPTION_STRING)
+    return INVALID(r, "%s must be a string.", name);
   *out = strdup(sbx_options_string(r->o, name));
   return *out == NULL ? no_memory(r) : 0;
 }
@@ -51,7 +52,8 @@ static int read_count(struct reader* r, const char* name, double min,
   double v = sbx_options_number(r->o, name, (double) *out);
 
   if (type == 0) return 0;
-  if (type != SBX_OPTION_NUMBER || !(v >= min && v <= max) || v != (double) (int64_t) v)
+  if (type != SBX_OPTION_NUMBER || !(v >= min && v <= max) ||
+      v != (double) (int64_t) v)
     return INVALID(r, "%s must be a whole number from %.0f to %.0f.", name, min,
                    max);
   *out = (uint64_t) v;
@@ -267,6 +269,20 @@ static int read_place(struct reader* r) {
   return err != 0 ? err : name_folder(r);
 }
 
+static int read_host_env(struct reader* r) {
+  struct sbx_local_list* out = &r->out->host_env;
+  size_t n = sbx_options_count(r->o, "host.env");
+
+  if (n == 0) return 0;
+  out->items = calloc(n, sizeof(*out->items));
+  if (out->items == NULL) return no_memory(r);
+  for (; out->len < n; out->len++) {
+    out->items[out->len] = strdup(sbx_options_item(r->o, "host.env", out->len));
+    if (out->items[out->len] == NULL) return no_memory(r);
+  }
+  return 0;
+}
+
 static int read_host(struct reader* r) {
   struct sbx_local_options* out = r->out;
   int err = read_string(r, "host.path", &out->host_path);
@@ -274,6 +290,7 @@ static int read_host(struct reader* r) {
   if (err == 0) err = read_string(r, "host.home", &out->host_home);
   if (err == 0) err = read_string(r, "host.execPath", &out->exec_path);
   if (err == 0) err = read_string(r, "host.tmpdir", &out->tmpdir);
+  if (err == 0) err = read_host_env(r);
   if (err != 0) return err;
   if (out->tmpdir == NULL) out->tmpdir = strdup("/tmp");
   if (out->tmpdir == NULL) return no_memory(r);
@@ -323,6 +340,7 @@ static void list_clear(struct sbx_local_list* list) {
 }
 
 void sbx_local_options_clear(struct sbx_local_options* o) {
+  list_clear(&o->host_env);
   list_clear(&o->read_only);
   list_clear(&o->read_write);
   free(o->id);

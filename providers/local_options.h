@@ -37,6 +37,7 @@ struct sbx_local_options {
   char* host_home;
   char* exec_path;
   char* tmpdir;
+  struct sbx_local_list host_env; /* "NAME=value" */
   struct sbx_local_list read_only;
   struct sbx_local_list read_write;
   uint64_t fail_step; /* tests */

@@ -81,6 +81,12 @@ static const struct manager {
     {"/go/bin", {"go/bin"}, NULL, 0},
 };
 
+/* Variables of the host that name a folder of a tool. CARGO_HOME is none: it
+ * must be writable. */
+static const char* const tool_variables[] = {
+    "RUSTUP_HOME", "PYENV_ROOT", "JAVA_HOME",  "GOROOT",     "VOLTA_HOME",
+    "DOTNET_ROOT", "M2_HOME",    "MAVEN_HOME", "GRADLE_HOME"};
+
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 struct builder {
@@ -328,7 +334,8 @@ static bool etc_wanted(const char* name) {
   for (size_t i = 0; i < LEN(etc_names); i++) {
     size_t len = strlen(etc_names[i]);
 
-    if (etc_names[i][len - 1] == '*' && strncmp(name, etc_names[i], len - 1) == 0)
+    if (etc_names[i][len - 1] == '*' &&
+        strncmp(name, etc_names[i], len - 1) == 0)
       return true;
     if (strcmp(name, etc_names[i]) == 0) return true;
   }
@@ -543,6 +550,21 @@ static void add_managers(struct builder* b) {
   }
 }
 
+static void add_host_env(struct builder* b) {
+  for (size_t i = 0; i < b->host->env_len; i++) {
+    const char* value = strchr(b->host->env[i], '=');
+    size_t len;
+
+    if (value == NULL) continue;
+    len = (size_t) (value - b->host->env[i]);
+    for (size_t k = 0; k < LEN(tool_variables); k++)
+      if (strlen(tool_variables[k]) == len &&
+          strncmp(tool_variables[k], b->host->env[i], len) == 0 &&
+          is_bound(b, value + 1))
+        add_env(b, tool_variables[k], value + 1);
+  }
+}
+
 /* ---- the whole ---- */
 
 static bool binds_below(const struct builder* b, const char* folder) {
@@ -603,6 +625,7 @@ int sbx_view_build(const struct sbx_view_host* host,
   err = add_node(&b, error);
   if (err == 0) {
     add_managers(&b);
+    add_host_env(&b);
     add_path(&b, STANDARD_PATH);
     add_home(&b);
     add_extra(&b);

@@ -21,6 +21,8 @@ struct sbx_view_host {
   const char* path;      /* PATH of Node, may be NULL */
   const char* home;      /* may be NULL */
   const char* exec_path; /* Node's binary without links, may be NULL */
+  const char* const* env; /* "NAME=value": where tools are, if visible inside */
+  size_t env_len;
   const char* const* etc; /* names in /etc */
   size_t etc_len;
   void* arg;

@@ -12,11 +12,10 @@ namespace {
 // the engine's buffer.
 constexpr size_t kCopyLimit = 64 * 1024;
 
-// Everything a request points to, alive until it is answered.
+// Everything a request points to, alive until it is answered. What is answered
+// at once needs no operation, which costs more than a small read.
 struct FileCall {
-  explicit FileCall(Addon* addon) : operation(addon, "file") {}
-
-  Operation operation;
+  std::unique_ptr<Operation> operation;
   sbx_file_request request = {};
   bool text = false;
   std::string path;
@@ -80,23 +79,45 @@ Napi::Value MakeResult(Napi::Env env, const FileCall& call,
   }
 }
 
-void Answer(FileCall* call, const sbx_error* error, sbx_file_result* result) {
-  call->operation.Settle(error, [call, result](Napi::Env env) {
-    return MakeResult(env, *call, result);
-  });
+void on_file(void* arg, const sbx_error* error, sbx_file_result* result) {
+  std::unique_ptr<FileCall> call(static_cast<FileCall*>(arg));
+  Addon* addon = call->operation->addon;
+  if (!addon->closing) {
+    Napi::HandleScope scope(addon->env);
+    call->operation->Settle(error, [&call, result](Napi::Env env) {
+      return MakeResult(env, *call, result);
+    });
+  }
   if (result) std::free(result->data);
-  delete call;
 }
 
-void on_file(void* arg, const sbx_error* error, sbx_file_result* result) {
-  auto* call = static_cast<FileCall*>(arg);
-  if (call->operation.addon->closing) {
-    if (result) std::free(result->data);
-    delete call;
-    return;
+Napi::Value Answer(Napi::Env env, const FileCall& call, const sbx_error* error,
+                   sbx_file_result* result) {
+  auto deferred = Napi::Promise::Deferred::New(env);
+  if (error) {
+    deferred.Reject(MakeError(env, *error).Value());
+  } else {
+    deferred.Resolve(MakeResult(env, call, result));
   }
-  Napi::HandleScope scope(call->operation.addon->env);
-  Answer(call, error, result);
+  std::free(result->data);
+  return deferred.Promise();
+}
+
+Napi::Value Queue(Napi::Env env, std::unique_ptr<FileCall> call,
+                  sbx_sandbox* sandbox, int scope) {
+  sbx_error error = {};
+  sbx_file_result none = {};
+  call->operation = std::make_unique<Operation>(GetAddon(env), "file");
+  Napi::Value promise = call->operation->deferred.Promise();
+  int rc = sandbox->provider->file(sandbox, scope, &call->request, on_file,
+                                   call.get());
+  if (!rc) {
+    call.release();  // on_file's now
+    return promise;
+  }
+  sbx_error_set(&error, rc, 0, "files", "the request could not be queued: %s",
+                sbx_code_name(rc));
+  return Answer(env, *call, &error, &none);
 }
 
 std::string ReadPath(sbx_sandbox* sandbox, int scope, const std::string& text,
@@ -157,7 +178,7 @@ void ReadRequestOptions(FileCall* call, Napi::Object options) {
   ReadExtensions(call, options.Get("extensions"));
 }
 
-// 0, or the failed call has been answered with `error`.
+// 0, or a negative code and `error`.
 int ReadCall(FileCall* call, const Napi::CallbackInfo& info,
              sbx_sandbox* sandbox, int scope, sbx_error* error) {
   int rc = 0;
@@ -180,33 +201,23 @@ int ReadCall(FileCall* call, const Napi::CallbackInfo& info,
 }  // namespace
 
 Napi::Value RequestFile(const Napi::CallbackInfo& info, sbx_sandbox* sandbox) {
+  Napi::Env env = info.Env();
   sbx_error error = {};
   sbx_file_result result = {};
-  auto* call = new FileCall(GetAddon(info.Env()));
-  Napi::Value promise = call->operation.deferred.Promise();
+  auto call = std::make_unique<FileCall>();
   int scope = info[0].ToNumber().Int32Value();
-  if (ReadCall(call, info, sandbox, scope, &error)) {
+  if (ReadCall(call.get(), info, sandbox, scope, &error)) {
     // A path that leaves is not there, for the one verb that never fails.
     bool exists = call->request.verb == SBX_FILE_EXISTS;
-    Answer(call, exists ? nullptr : &error, &result);
-    return promise;
+    return Answer(env, *call, exists ? nullptr : &error, &result);
   }
   const sbx_provider* provider = sandbox->provider;
   int rc = 0;
   if (provider->file_try) {
     rc = provider->file_try(sandbox, scope, &call->request, &result, &error);
   }
-  if (rc) {
-    Answer(call, rc < 0 ? &error : nullptr, &result);
-    return promise;
-  }
-  rc = provider->file(sandbox, scope, &call->request, on_file, call);
-  if (rc) {
-    sbx_error_set(&error, rc, 0, "files", "the request could not be queued: %s",
-                  sbx_code_name(rc));
-    Answer(call, &error, &result);
-  }
-  return promise;
+  if (rc) return Answer(env, *call, rc < 0 ? &error : nullptr, &result);
+  return Queue(env, std::move(call), sandbox, scope);
 }
 
 }  // namespace sbx

@@ -18,7 +18,8 @@ static const unsigned long sbx__secure =
     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 int sbx_caps_drop(void) {
-  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_header_struct head = {
+      .version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct none[2];
   unsigned long cap;
 

@@ -138,6 +138,10 @@ static int sbx__item(struct sbx_config* c, uint32_t tag, const char* value,
       rc = sbx__number(value, len, 1, &n);
       c->idmap = n == 1;
       return rc;
+    case SBX_CONFIG_MAKE:
+      rc = sbx__number(value, len, 1, &n);
+      c->make = n == 1;
+      return rc;
     case SBX_CONFIG_NETWORK:
       rc = sbx__number(value, len, 1, &n);
       c->network = n == 1;
@@ -168,6 +172,13 @@ static int sbx__item(struct sbx_config* c, uint32_t tag, const char* value,
   }
 }
 
+static bool sbx__is_inside(const char* path, const char* folder) {
+  size_t len = strlen(folder);
+
+  return strncmp(path, folder, len) == 0 && path[len] == '/' &&
+         path[len + 1] != '\0';
+}
+
 static int sbx__check(const struct sbx_config* c) {
   if (c->workspace == NULL || c->mountpoint == NULL) return sbx__invalid();
   if (c->level != SBX_LEVEL_FULL && c->level != SBX_LEVEL_NONE)
@@ -176,6 +187,10 @@ static int sbx__check(const struct sbx_config* c) {
   if (c->has_base && c->uid_base > UINT32_MAX - SBX__ID_RANGE)
     return sbx__invalid();
   if (c->idmap && c->has_base && !c->has_owner) return sbx__invalid();
+  /* What is removed whole is a session folder, and nothing above one. */
+  if (c->remove != NULL && !sbx__is_inside(c->workspace, c->remove))
+    return sbx__invalid();
+  if (c->make && c->remove == NULL) return sbx__invalid();
   return 0;
 }
 

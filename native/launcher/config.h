@@ -10,11 +10,12 @@
 
 /* What is put into the view, in the order of the records. */
 struct sbx_place {
-  uint32_t tag;     /* SBX_CONFIG_BIND_RO, BIND_RW, SYMLINK, FILE, MASK, TMPFS */
+  uint32_t tag;  /* SBX_CONFIG_BIND_RO, BIND_RW, SYMLINK, FILE, MASK, TMPFS */
   const char* path; /* inside */
   const char* from; /* source of a bind, target of a link, bytes of a file */
-  size_t len;       /* of a file's bytes */
-  int fd;           /* source of a bind once it is opened, else -1 */
+  size_t len;    /* of a file's bytes */
+  int fd;        /* source of a bind once it is opened, else -1 */
+  bool detached; /* fd is a mount of its own, cloned by the monitor */
 };
 
 struct sbx_config {
@@ -31,6 +32,7 @@ struct sbx_config {
   uint32_t owner_uid;
   uint32_t owner_gid;
   bool idmap;
+  bool make; /* the folders `remove` and `workspace` */
   bool network; /* the host's */
   uint64_t nproc;
   uint64_t nofile;

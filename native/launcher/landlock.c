@@ -44,7 +44,8 @@ struct sbx__domain {
   const char** what;
 };
 
-static int sbx__allow(struct sbx__domain* d, const char* path, uint64_t rights) {
+static int sbx__allow(struct sbx__domain* d, const char* path,
+                      uint64_t rights) {
   struct sbx__beneath rule = {.allowed = rights & d->handled};
   struct stat st;
   int rc;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "../remove.h"
@@ -23,6 +24,7 @@
 #include "report.h"
 #include "setup.h"
 #include "tree.h"
+#include "view.h"
 
 struct sbx__monitor {
   struct sbx_config config;
@@ -57,6 +59,21 @@ static int sbx__pin_folder(struct sbx__monitor* m) {
   return m->parent < 0 ? -1 : 0;
 }
 
+/* What was there before is not ours to remove. */
+static int sbx__make_folders(struct sbx__monitor* m) {
+  const struct sbx_config* c = &m->config;
+  uid_t id = c->uid_base + c->inner_id;
+
+  if (!c->make) return 0;
+  m->report.step = SBX_SETUP_WORKSPACE;
+  if (mkdirat(m->parent, m->name, 0700) != 0) {
+    m->keep = true;
+    return -1;
+  }
+  if (mkdir(c->workspace, 0755) != 0) return -1;
+  return c->has_base ? lchown(c->workspace, id, id) : 0;
+}
+
 static int sbx__configure(struct sbx__monitor* m) {
   int rc;
 
@@ -64,8 +81,8 @@ static int sbx__configure(struct sbx__monitor* m) {
   m->report.what = "configuration";
   rc = sbx_config_read(&m->config, SBX_FD_CONFIG);
   close(SBX_FD_CONFIG);
-  /* Even if the rest is wrong: a folder that was named is to go. */
-  if (sbx__pin_folder(m) != 0) rc = -1;
+  if (rc == 0) rc = sbx__pin_folder(m);
+  if (rc == 0) rc = sbx__make_folders(m);
   return rc == 0 ? sbx__step(m, SBX_SETUP_CONFIG, "configuration") : -1;
 }
 
@@ -112,6 +129,7 @@ static int sbx__start_child(struct sbx__monitor* m) {
   unsigned long flags = sbx__namespaces(&m->config);
   pid_t pid;
 
+  if (flags != 0 && geteuid() == 0) sbx_view_clone(&m->config);
   if (sbx__step(m, SBX_SETUP_LIFELINE, "pipe")) return -1;
   if (pipe2(m->lifeline, O_CLOEXEC) != 0) return -1;
   if (sbx__step(m, SBX_SETUP_NAMESPACES, "clone")) return -1;
@@ -218,6 +236,7 @@ int sbx_monitor_run(void) {
   }
   close(SBX_FD_CONTROL);
   if (m.tree >= 0) close(m.tree);
+  sbx_view_close(&m.config);
   if (chdir("/") != 0) return 1;
   sbx__watch(&m);
   sbx__end_child(&m);

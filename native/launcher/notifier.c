@@ -1,5 +1,5 @@
-/* Answers chmod calls with set-id bits: opens the file itself, leaves S_ISGID to
- * folders, drops both bits on everything else and reports success, as the
+/* Answers chmod calls with set-id bits: opens the file itself, leaves S_ISGID
+ * to folders, drops both bits on everything else and reports success, as the
  * kernel does for a foreign group.
  *
  * It has no more rights than those it acts for, and it never lets a call
@@ -121,7 +121,8 @@ static int sbx__open_base(const struct sbx__chmod* c) {
   char link[64];
   int fd;
 
-  if (c->dir != AT_FDCWD) return sbx__open_descriptor(c->tid, (unsigned) c->dir);
+  if (c->dir != AT_FDCWD)
+    return sbx__open_descriptor(c->tid, (unsigned) c->dir);
   snprintf(link, sizeof(link), "/proc/%u/cwd", c->tid);
   fd = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 ? -errno : fd;

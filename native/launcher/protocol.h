@@ -60,7 +60,11 @@ enum sbx_config_tag {
                             when the session is over (absent: keep) */
   SBX_CONFIG_FAIL_STEP,  /* number: tests only, this set-up step fails ... */
   SBX_CONFIG_FAIL_ERRNO, /* ... with this errno */
-  SBX_CONFIG_TMP_BYTES   /* number: size limit of each writable tmpfs */
+  SBX_CONFIG_TMP_BYTES,  /* number: size limit of each writable tmpfs */
+  SBX_CONFIG_MAKE        /* number: 1 = the monitor makes the REMOVE folder
+                            (0700, must not exist) and the workspace in it,
+                            owned by INNER_ID of the range. So no moment exists
+                            at which a killed host leaves one behind. */
 };
 
 enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 };

@@ -76,6 +76,7 @@ static struct sbx__member* sbx__find(const struct sbx_tree* t, pid_t pid) {
 /* Makes `p` a member; one that had the pid before is gone. */
 static bool sbx__join(struct sbx_tree* t, const struct sbx_proc* p) {
   struct sbx__member* m = sbx__find(t, p->pid);
+  size_t i;
 
   if (m != NULL) {
     m->start = p->start;
@@ -88,10 +89,10 @@ static bool sbx__join(struct sbx_tree* t, const struct sbx_proc* p) {
     t->members = m;
     t->size = size;
   }
-  t->members[t->len].pid = p->pid;
-  t->members[t->len].start = p->start;
-  t->len++;
-  qsort(t->members, t->len, sizeof(*t->members), sbx__compare);
+  for (i = t->len++; i > 0 && t->members[i - 1].pid > p->pid; i--)
+    t->members[i] = t->members[i - 1];
+  t->members[i].pid = p->pid;
+  t->members[i].start = p->start;
   return true;
 }
 

@@ -24,8 +24,31 @@ static const char* const sbx__devices[SBX_DEVICES] = {
     "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
     "/dev/tty"};
 
+static bool sbx__is_bind(const struct sbx_place* p) {
+  return p->tag == SBX_CONFIG_BIND_RO || p->tag == SBX_CONFIG_BIND_RW;
+}
+
+void sbx_view_clone(struct sbx_config* config) {
+  unsigned flags = SBX_OPEN_TREE_CLONE | SBX_AT_RECURSIVE | O_CLOEXEC;
+  size_t i;
+
+  for (i = 0; i < config->places_len; i++) {
+    struct sbx_place* p = &config->places[i];
+    if (!sbx__is_bind(p)) continue;
+    p->fd = sbx_open_tree(AT_FDCWD, p->from, flags);
+    p->detached = p->fd >= 0;
+  }
+}
+
+void sbx_view_close(struct sbx_config* config) {
+  size_t i;
+
+  for (i = 0; i < config->places_len; i++)
+    if (config->places[i].fd >= 0) close(config->places[i].fd);
+}
+
 static int sbx__open_place(struct sbx_view* v, struct sbx_place* p) {
-  if (p->tag != SBX_CONFIG_BIND_RO && p->tag != SBX_CONFIG_BIND_RW) return 0;
+  if (!sbx__is_bind(p) || p->detached) return 0;
   p->fd = open(p->from, O_PATH | O_CLOEXEC);
   if (p->fd >= 0 || p->tag == SBX_CONFIG_BIND_RO) return 0;
   v->report->what = p->from;
@@ -86,12 +109,23 @@ static int sbx__bind(struct sbx_view* v, int source, const char* path,
   return flags != 0 ? sbx_mount_restrict(v->proc_self, path, flags) : 0;
 }
 
+static int sbx__attach(struct sbx_view* v, int tree, const char* path,
+                       uint64_t flags) {
+  v->report->what = path;
+  if (sbx__target(path, tree) != 0) return -1;
+  if (sbx_move_mount(tree, path) != 0) return -1;
+  return sbx_mount_restrict(v->proc_self, path, flags);
+}
+
 static int sbx__bind_place(struct sbx_view* v, struct sbx_place* p) {
   uint64_t flags = SBX_MOUNT_ATTR_NOSUID | SBX_MOUNT_ATTR_NODEV;
+  int rc;
 
   if (p->fd < 0) return 0;
   if (p->tag == SBX_CONFIG_BIND_RO) flags |= SBX_MOUNT_ATTR_RDONLY;
-  if (sbx__bind(v, p->fd, p->path, flags) != 0) return -1;
+  rc = p->detached ? sbx__attach(v, p->fd, p->path, flags)
+                   : sbx__bind(v, p->fd, p->path, flags);
+  if (rc != 0) return -1;
   close(p->fd);
   return 0;
 }
@@ -300,9 +334,7 @@ static int sbx__workspace(struct sbx_view* v) {
   if (sbx_report_step(v->report, v->config, SBX_SETUP_MOUNT_WORKSPACE, path))
     return -1;
   if (v->tree < 0) return sbx__bind(v, v->workspace, path, flags);
-  if (sbx_mount_folder(path) != 0) return -1;
-  if (sbx_move_mount(v->tree, path) != 0) return -1;
-  return sbx_mount_restrict(v->proc_self, path, flags);
+  return sbx__attach(v, v->tree, path, flags);
 }
 
 /* From here on nothing of the host is left but what is bound. */

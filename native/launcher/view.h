@@ -18,7 +18,13 @@ struct sbx_view {
   int devices[SBX_DEVICES];
 };
 
-/* Opens every source. Runs with the caller's own host id, which may enter
+/* In the monitor of a host's root: takes the sources of binds as detached
+ * mounts, since some may lie in folders that only root's capabilities open (the
+ * home of the user who called sudo). Best effort. */
+void sbx_view_clone(struct sbx_config* config);
+void sbx_view_close(struct sbx_config* config);
+
+/* Opens every other source. Runs with the caller's own host id, which may enter
  * folders that the inner id may not; the working directory is the workspace. */
 int sbx_view_open(struct sbx_view* view);
 

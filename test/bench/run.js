@@ -3,6 +3,7 @@
 //   npm run bench -- commands  one group
 const groups = {
   commands: async () => (await import('./commands.js')).commands(),
+  files: async () => (await import('./files.js')).files(),
 };
 
 const asked = process.argv.slice(2);

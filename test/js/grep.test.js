@@ -41,8 +41,9 @@ class Files {
   }
 
   async file(scope, verb, path, options) {
-    this.calls.push(options);
     assert.equal(scope, 0);
+    if (verb === 1) return this.files.find(([name]) => name === path)?.[1].toString() ?? Promise.reject(new Error());
+    this.calls.push(options);
     assert.equal(verb, 14);
     const names = this.files.map(([name]) => name);
     const rest = this.files.slice(options.to === undefined ? 0 : names.indexOf(options.to) + 1);
@@ -201,6 +202,28 @@ test('a catastrophic pattern ends at its limit, others go on', async () => {
   assert.equal(fine.value.length, 1);
   assert.ok(performance.now() - began < 30_000);
   await same({ f: 'aab' }, { pattern: '(a|b)+' });
+});
+
+// As Mastra's grep tool calls it.
+const tool = { path: '.', caseSensitive: true, includeHidden: false, maxCountPerFile: undefined, maxTotalMatches: 3, contextLines: 0 };
+
+test('the tool gets a slow pattern as an answer, not as an error', async () => {
+  const files = new Files({ 'a.txt': 'aaa\n', 'src/slow.txt': `${'a'.repeat(40)}!\n` });
+  const found = await grep(files, { ...tool, pattern: '(a+)+$' }, { timeoutMs: 300 });
+  const last = found.at(-1);
+  assert.equal(last.path, 'src/slow.txt');
+  assert.match(last.matches[0].text, /took longer than 0\.3 s/);
+});
+
+test('what the tool will drop for .gitignore does not use up its cap', async () => {
+  const files = { '.gitignore': '# x\nnode_modules/\ndist\n*.log\n/top\n', 'dist/a': 'x', 'node_modules/p/a': 'x\nx\nx\nx', 'src/a': 'x', 'src/dist/a': 'x', 'top/a': 'x' };
+  const paths = async (more, path = '.') => (await grep(new Files({ ...files, ...more }), { ...tool, pattern: 'x', path })).map(one => one.path);
+  assert.deepEqual(await paths(), ['src/a', 'top/a']);
+  assert.deepEqual(await paths({}, 'node_modules/p'), ['dist/a', 'node_modules/p/a']);
+  assert.deepEqual(await paths({ '.gitignore': 'dist\n!dist/a\n' }), ['dist/a', 'node_modules/p/a']);
+  const { maxCountPerFile, ...direct } = tool;
+  const all = await grep(new Files(files), { ...direct, pattern: 'x', maxTotalMatches: 1000 });
+  assert.equal(all.length, 5);
 });
 
 test('an invalid pattern is a SyntaxError and asks for nothing', async () => {

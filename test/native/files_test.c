@@ -150,7 +150,7 @@ static void exists_is_never_an_error(void** state) {
   contract_check_outside(s);
 }
 
-/* --- links ---------------------------------------------------------------- */
+/* --- links --------------------------------------------------------------- */
 
 static void links_as_commands_see_them(void** state) {
   struct scratch* s = *state;
@@ -208,7 +208,7 @@ static void a_root_of_everything(void** state) {
   assert_content(s, "b", "x");
 }
 
-/* --- writing -------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------- */
 
 static void write_keeps_what_there_was(void** state) {
   struct scratch* s = *state;
@@ -317,7 +317,7 @@ static void text_over_other_bytes(void** state) {
   assert_int_equal(put(s, "new", "\xef\xbf\xbd", SBX_FILE_TEXT), 0);
 }
 
-/* --- times ---------------------------------------------------------------- */
+/* --- times --------------------------------------------------------------- */
 
 static struct answer put_if(struct scratch* s, const char* text, int64_t ms,
                             unsigned flags) {
@@ -411,7 +411,7 @@ static void one_of_many_writers_wins(void** state) {
   }
 }
 
-/* --- many at once ---------------------------------------------------------- */
+/* --- many at once -------------------------------------------------------- */
 
 static void on_flight(void* arg, const struct sbx_error* error,
                       struct sbx_file_result* result) {
@@ -491,7 +491,7 @@ static void readers_see_whole_files(void** state) {
   pthread_join(thread, NULL);
 }
 
-/* --- copy and move --------------------------------------------------------- */
+/* --- copy and move ------------------------------------------------------- */
 
 static void copies(void** state) {
   struct scratch* s = *state;
@@ -587,7 +587,7 @@ static void moves_between_file_systems(void** state) {
   shell(s, "umount m");
 }
 
-/* --- special files --------------------------------------------------------- */
+/* --- special files ------------------------------------------------------- */
 
 static void special_files_do_not_block(void** state) {
   struct scratch* s = *state;
@@ -606,7 +606,7 @@ static void special_files_do_not_block(void** state) {
   }
 }
 
-/* --- at once --------------------------------------------------------------- */
+/* --- at once ------------------------------------------------------------- */
 
 static void cached_answers(void** state) {
   struct scratch* s = *state;
@@ -649,7 +649,7 @@ static void limits_of_a_read(void** state) {
                                       .max_bytes = 4)), SBX_E_IO);
 }
 
-/* --- the swapper ------------------------------------------------------------ */
+/* --- the swapper --------------------------------------------------------- */
 
 struct swapper {
   int fd;

@@ -42,6 +42,11 @@ static void plain_files_in_order(void** state) {
   assert_gathered(s, REQUEST(.path = "", .flags = SBX_FILE_HIDDEN),
                   ".g/y=3;a/b/x=1;a-z=2;c.TS=4;empty=;l=1;", false);
   assert_gathered(s, REQUEST(.path = "a"), "b/x=1;", false);
+  const char* prune[] = {"z", "b"};
+  assert_gathered(s, REQUEST(.path = "", .prune = prune, .prune_len = 2),
+                  "a-z=2;c.TS=4;empty=;l=1;", false);
+  assert_gathered(s, REQUEST(.path = "a/b", .prune = prune, .prune_len = 2),
+                  "x=1;", false);
   assert_gathered(s, REQUEST(.path = "a/b/x"), "x=1;", false);
   assert_gathered(s, REQUEST(.path = "l"), "l=1;", false);
   assert_gathered(s, REQUEST(.path = "p"), "", false);

@@ -62,6 +62,26 @@ static uint64_t through(struct kit_session* s) {
   return kit_now_us() - begin;
 }
 
+/* From END with no grace to the exit of a command that has `children`, and to
+ * the end of the last of them. */
+static uint64_t kill_tree(struct kit_session* s, const char* script) {
+  const char* argv[] = {"/bin/bash", "-c", script, NULL};
+  struct kit_command c;
+  struct kit_packet p;
+  uint64_t begin;
+  char line[16];
+
+  if (!kit_spawn(s, &c, "/workspace", argv, NULL, false)) kit_die("spawn");
+  if (read(c.out, line, sizeof(line)) <= 0) kit_die("read");
+  begin = kit_now_us();
+  kit_post(s, SBX_MSG_END, c.id, 0, SBX_SCOPE_TREE);
+  kit_await(s, SBX_MSG_EXIT, c.id, 20000, &p);
+  read_to_end(c.out); /* closed by the last of the tree */
+  begin = kit_now_us() - begin;
+  kit_close(&c);
+  return begin;
+}
+
 static uint64_t session_start(uint64_t* close_us) {
   struct kit_session s;
   uint64_t begin = kit_now_us(), ready;
@@ -85,6 +105,14 @@ int main(int argc, char** argv) {
     lists[0][i] = plain();
     lists[1][i] = through(&s);
   }
+  for (i = 0; i < 10; i++) {
+    lists[2][i] = kill_tree(&s, "echo; sleep 100");
+    lists[3][i] = kill_tree(
+        &s, "for i in $(seq 300); do setsid sleep 100 & done; echo; wait");
+  }
+  printf("kill of one p50 %lu us, of a tree of 300 p50 %lu us\n",
+         (unsigned long) median(lists[2], 10),
+         (unsigned long) median(lists[3], 10));
   kit_stop(&s);
   for (i = 0; i < rounds / 10; i++)
     lists[2][i] = session_start(&lists[3][i]);

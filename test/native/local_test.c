@@ -670,37 +670,85 @@ static int be_the_host(void) {
   return 0;
 }
 
-static bool any_sleeper(void) {
-  return system("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | "
-                "grep -aq 'sleep 432[1]'") == 0;
+/* Told to start in `folder`, killed at some moment of it. */
+static int be_the_starter(const char* folder) {
+  struct sbx_options* o = options();
+  struct box b;
+
+  add(o, "host.tmpdir", folder);
+  box_open(&b, o);
+  printf("now\n");
+  fflush(stdout);
+  box_ok(&b, sbx_provider_local.create);
+  box_sh(&b, "sleep 4322", "");
+  return 0;
 }
 
-static void nothing_outlives_a_killed_host(void** state) {
-  char folder[256] = "";
+/* Runs this program again and reads its first line. */
+static pid_t run_again(const char* role, const char* folder, char* line,
+                       size_t size) {
   int ends[2];
-  FILE* in;
   pid_t pid;
+  FILE* in;
 
-  (void) state;
   assert_int_equal(pipe(ends), 0);
   pid = fork();
   if (pid == 0) {
     dup2(ends[1], 1);
-    execl("/proc/self/exe", "local_test", "host", NULL);
+    execl("/proc/self/exe", "local_test", role, folder, NULL);
     _exit(127);
   }
   close(ends[1]);
   in = fdopen(ends[0], "r");
-  assert_non_null(fgets(folder, sizeof(folder), in));
-  folder[strcspn(folder, "\n")] = '\0';
+  assert_non_null(fgets(line, (int) size, in));
+  line[strcspn(line, "\n")] = '\0';
   fclose(in);
-  assert_true(kit_there(folder));
-  assert_true(any_sleeper());
+  return pid;
+}
+
+static void end_host(pid_t pid) {
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
-  for (int i = 0; i < 200 && kit_there(folder); i++) usleep(10000);
+}
+
+static bool any_sleeper(void) {
+  return system("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | "
+                "grep -aq 'sleep 432[12]'") == 0;
+}
+
+static void nothing_outlives_a_killed_host(void** state) {
+  char folder[256] = "";
+  pid_t pid = run_again("host", "", folder, sizeof(folder));
+
+  (void) state;
+  assert_true(kit_there(folder));
+  assert_true(any_sleeper());
+  end_host(pid);
+  for (int i = 0; i < 300 && kit_there(folder); i++) usleep(10000);
   assert_false(kit_there(folder));
   assert_false(any_sleeper());
+}
+
+static void a_host_killed_while_it_starts_leaves_nothing(void** state) {
+  char* top = scratch();
+  char line[16];
+  int gone = -1;
+
+  (void) state;
+  for (unsigned i = 0; i < 60; i++) {
+    pid_t pid = run_again("starter", top, line, sizeof(line));
+
+    usleep(i * 250); /* 0 to 15 ms */
+    end_host(pid);
+  }
+  /* rmdir works once the folder is empty. */
+  for (int i = 0; i < 300 && gone != 0; i++) {
+    gone = rmdir(top);
+    if (gone != 0) usleep(10000);
+  }
+  assert_int_equal(gone, 0);
+  assert_false(any_sleeper());
+  free(top);
 }
 
 int main(int argc, char** argv) {
@@ -724,9 +772,12 @@ int main(int argc, char** argv) {
       cmocka_unit_test(cwd_is_where_the_workspace_appears),
       cmocka_unit_test(level_none_by_name),
       cmocka_unit_test(nothing_outlives_a_killed_host),
+      cmocka_unit_test(a_host_killed_while_it_starts_leaves_nothing),
   };
 
   signal(SIGPIPE, SIG_IGN);
   if (argc > 1 && strcmp(argv[1], "host") == 0) return be_the_host();
+  if (argc > 2 && strcmp(argv[1], "starter") == 0)
+    return be_the_starter(argv[2]);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

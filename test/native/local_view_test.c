@@ -399,6 +399,31 @@ static void a_bind_in_home_user_moves_the_home(void** state) {
   drop(&b);
 }
 
+static void variables_that_name_visible_tools(void** state) {
+  static const char* const lines[] = {MERGED, NULL};
+  static const char* const env[] = {"JAVA_HOME=/usr/lib/jvm/17",
+                                    "GOROOT=/home/ann/go", "SECRET=/usr/x",
+                                    "RUSTUP_HOME=/opt/rustup", "junk"};
+  struct host h = {lines};
+  struct sbx_view_host host = {.env = env,
+                               .env_len = 5,
+                               .arg = &h,
+                               .kind = fake_kind,
+                               .link = fake_link,
+                               .real = fake_real};
+  struct sbx_view_spec spec = {.mountpoint = "/workspace"};
+  struct built b;
+
+  (void) state;
+  assert_int_equal(sbx_config_new(&b.config), 0);
+  assert_int_equal(
+      sbx_view_build(&host, &spec, b.config, &b.view, &b.error), 0);
+  assert_int_equal(b.view.env_len, 2);
+  assert_string_equal(b.view.env[0], "JAVA_HOME=/usr/lib/jvm/17");
+  assert_string_equal(b.view.env[1], "RUSTUP_HOME=/opt/rustup");
+  drop(&b);
+}
+
 static void given_paths(void** state) {
   static const char* const lines[] = {MERGED, NULL};
   static const char* const ro[] = {"/srv/data"};
@@ -468,6 +493,7 @@ int main(void) {
       cmocka_unit_test(fnm_is_followed),
       cmocka_unit_test(other_folders_of_a_home_stay_out),
       cmocka_unit_test(a_bind_in_home_user_moves_the_home),
+      cmocka_unit_test(variables_that_name_visible_tools),
       cmocka_unit_test(given_paths),
       cmocka_unit_test(mountpoints),
       cmocka_unit_test(bind_paths),

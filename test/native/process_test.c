@@ -415,6 +415,17 @@ static void a_timeout_kills_what_ignores_term(void** state) {
   kit_finish(&r);
 }
 
+static void a_blocked_loop_is_no_timeout(void** state) {
+  struct kit_run r;
+
+  kit_spawn(*state, &r, "exit 5", false, 150);
+  usleep(400000);
+  kit_wait(*state, &r);
+  assert_int_equal(r.result.exit_code, 5);
+  assert_false(r.result.timed_out);
+  kit_finish(&r);
+}
+
 static void term_leaves_time_to_clean_up(void** state) {
   struct kit_run r;
   struct kit* k = *state;
@@ -626,6 +637,7 @@ int main(void) {
       cmocka_unit_test(kill_takes_the_whole_tree),
       cmocka_unit_test(a_timeout_is_124),
       cmocka_unit_test(a_timeout_kills_what_ignores_term),
+      cmocka_unit_test(a_blocked_loop_is_no_timeout),
       cmocka_unit_test(term_leaves_time_to_clean_up),
       cmocka_unit_test(a_signal_goes_to_the_command),
       cmocka_unit_test(closing_a_running_command_ends_it),

@@ -1,0 +1,207 @@
+/* Every allocation and every descriptor-making call of the engine fails once, in
+ * turn: an error comes back, nothing crashes, no descriptor and no memory is
+ * left. Linked with --wrap for the names below. */
+#include "engine_kit.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <sys/socket.h>
+
+#include "../../providers/provider.h"
+
+/* Counts down to the call that fails; below zero nothing does. The engine's
+ * thread-pool work counts, too. */
+static int countdown = -1;
+static bool fired;
+
+static bool fails(void) {
+  int left = __atomic_load_n(&countdown, __ATOMIC_RELAXED);
+
+  if (left < 0) return false;
+  if (__atomic_fetch_sub(&countdown, 1, __ATOMIC_RELAXED) != 0) return false;
+  __atomic_store_n(&fired, true, __ATOMIC_RELAXED);
+  return true;
+}
+
+void* __real_malloc(size_t size);
+void* __real_calloc(size_t n, size_t size);
+void* __real_realloc(void* p, size_t size);
+char* __real_strdup(const char* s);
+int __real_pipe2(int* fds, int flags);
+int __real_memfd_create(const char* name, unsigned flags);
+int __real_socketpair(int domain, int type, int protocol, int* fds);
+int __real_uv_poll_init(uv_loop_t* loop, uv_poll_t* poll, int fd);
+int __real_posix_spawn(pid_t* pid, const char* path,
+                       const posix_spawn_file_actions_t* actions,
+                       const posix_spawnattr_t* attr, char* const* argv,
+                       char* const* env);
+
+void* __wrap_malloc(size_t size) {
+  return fails() ? NULL : __real_malloc(size);
+}
+
+void* __wrap_calloc(size_t n, size_t size) {
+  return fails() ? NULL : __real_calloc(n, size);
+}
+
+void* __wrap_realloc(void* p, size_t size) {
+  return fails() ? NULL : __real_realloc(p, size);
+}
+
+char* __wrap_strdup(const char* s) {
+  return fails() ? NULL : __real_strdup(s);
+}
+
+static int too_many(void) {
+  errno = EMFILE;
+  return -1;
+}
+
+int __wrap_pipe2(int* fds, int flags) {
+  return fails() ? too_many() : __real_pipe2(fds, flags);
+}
+
+int __wrap_memfd_create(const char* name, unsigned flags) {
+  return fails() ? too_many() : __real_memfd_create(name, flags);
+}
+
+int __wrap_socketpair(int domain, int type, int protocol, int* fds) {
+  return fails() ? too_many() : __real_socketpair(domain, type, protocol, fds);
+}
+
+int __wrap_uv_poll_init(uv_loop_t* loop, uv_poll_t* poll, int fd) {
+  return fails() ? UV_ENOMEM : __real_uv_poll_init(loop, poll, fd);
+}
+
+int __wrap_posix_spawn(pid_t* pid, const char* path,
+                       const posix_spawn_file_actions_t* actions,
+                       const posix_spawnattr_t* attr, char* const* argv,
+                       char* const* env) {
+  if (fails()) return EAGAIN;
+  return __real_posix_spawn(pid, path, actions, attr, argv, env);
+}
+
+/* ---- one whole life ---- */
+
+struct life {
+  uv_loop_t loop;
+  char folder[32]; /* where session folders go */
+  struct sbx_sandbox* s;
+  bool done, failed;
+  struct sbx_error error;
+};
+
+static void on_done(void* arg, const struct sbx_error* error) {
+  struct life* l = arg;
+
+  l->done = true;
+  l->failed = error != NULL;
+  if (error == NULL) return;
+  l->error = *error;
+  assert_true(error->code < 0);
+  assert_true(error->message[0] != '\0');
+}
+
+static bool open_life(struct life* l) {
+  struct sbx_options* o;
+  struct sbx_error error;
+  int err;
+
+  if (sbx_options_new(&o) != 0) return false;
+  err = sbx_options_add_string(o, "host.path", "/usr/bin", 8);
+  if (err == 0)
+    err = sbx_options_add_string(o, "host.tmpdir", l->folder,
+                                 strlen(l->folder));
+  if (err == 0) err = sbx_provider_local.open(&l->loop, o, &l->s, &error);
+  sbx_options_free(o);
+  return err == 0;
+}
+
+static void turn_until(struct life* l, const bool* flag) {
+  while (!*flag) uv_run(&l->loop, UV_RUN_ONCE);
+}
+
+static void run_command(struct life* l) {
+  const char* argv[] = {"/bin/sh", "-c", "cat; seq 1 20000; echo x >&2"};
+  struct sbx_process_spec spec = {
+      .argv = argv, .argc = 3, .stdin_pipe = true, .timeout_ms = 10000,
+      KIT_SPEC};
+  struct kit_run r = {0};
+  struct sbx_process_events events = {&r, kit_on_spawn, kit_on_bytes, NULL,
+                                      kit_on_exit};
+  struct sbx_error error;
+
+  if (sbx_provider_local.spawn(l->s, &spec, &events, &r.process, &error) != 0) {
+    assert_true(error.message[0] != '\0');
+    assert_null(r.process);
+    return;
+  }
+  sbx_process_write(r.process, "in", 2, NULL, NULL);
+  sbx_process_close_stdin(r.process);
+  turn_until(l, &r.done);
+  sbx_process_close(r.process);
+}
+
+/* Fails the n-th call from `from` on (0: the start, 1: the command). */
+static bool live(int n, int from) {
+  struct life l = {0};
+
+  uv_loop_init(&l.loop);
+  strcpy(l.folder, "/tmp/sbx-fault-test-XXXXXX");
+  assert_non_null(mkdtemp(l.folder));
+  fired = false;
+  if (from == 0) countdown = n;
+  if (open_life(&l)) {
+    sbx_provider_local.create(l.s, on_done, &l);
+    turn_until(&l, &l.done);
+    if (from == 1) {
+      assert_false(l.failed);
+      countdown = n;
+    }
+    if (!l.failed) run_command(&l);
+    countdown = -1;
+    l.done = false;
+    sbx_provider_local.close(l.s, on_done, &l);
+    kit_until(&l.loop, &l.done);
+  }
+  countdown = -1;
+  uv_run(&l.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&l.loop), 0);
+  if (rmdir(l.folder) != 0) fail_msg("call %d leaves a folder", n);
+  return fired;
+}
+
+static void each_call_fails_once(int from) {
+  int before;
+  int n = 0;
+
+  live(-1, 0);
+  before = kit_open_fds();
+  while (live(n, from)) {
+    if (kit_open_fds() != before) fail_msg("call %d leaves a descriptor", n);
+    assert_int_equal(kit_monitors(NULL), 0);
+    n++;
+  }
+  print_message("%d calls failed in turn\n", n);
+  assert_true(n > 5);
+}
+
+static void in_the_start(void** state) {
+  (void) state;
+  each_call_fails_once(0);
+}
+
+static void in_a_command(void** state) {
+  (void) state;
+  each_call_fails_once(1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(in_the_start),
+      cmocka_unit_test(in_a_command),
+  };
+
+  signal(SIGPIPE, SIG_IGN);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
