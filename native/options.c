@@ -1,4 +1,4 @@
-/* A flat bag of named options: one growing array, looked up by name. */
+/* A flat bag of named options: a list, for there are few. */
 #include "options.h"
 
 #include <stdlib.h>
@@ -6,18 +6,18 @@
 #include <uv.h>
 
 struct option {
-  char* name;
+  struct option* next;
   enum sbx_option_type type;
   double number;
   bool flag;
   char* text;
   char** items;
   size_t count;
+  char name[];
 };
 
 struct sbx_options {
-  struct option* list;
-  size_t count;
+  struct option* first;
 };
 
 int sbx_options_new(struct sbx_options** out) {
@@ -25,24 +25,30 @@ int sbx_options_new(struct sbx_options** out) {
   return *out == NULL ? UV_ENOMEM : 0;
 }
 
-static void option_clear(struct option* option) {
+static void option_free(struct option* option) {
   for (size_t i = 0; i < option->count; i++) free(option->items[i]);
   free(option->items);
   free(option->text);
-  free(option->name);
+  free(option);
 }
 
 void sbx_options_free(struct sbx_options* options) {
   if (options == NULL) return;
-  for (size_t i = 0; i < options->count; i++) option_clear(&options->list[i]);
-  free(options->list);
+  while (options->first != NULL) {
+    struct option* option = options->first;
+
+    options->first = option->next;
+    option_free(option);
+  }
   free(options);
 }
 
 static struct option* find(const struct sbx_options* o, const char* name) {
-  for (size_t i = 0; i < o->count; i++)
-    if (strcmp(o->list[i].name, name) == 0) return &o->list[i];
-  return NULL;
+  struct option* option = o->first;
+
+  while (option != NULL && strcmp(option->name, name) != 0)
+    option = option->next;
+  return option;
 }
 
 static const struct option* typed(const struct sbx_options* o,
@@ -61,47 +67,27 @@ static char* copy(const char* value, size_t len) {
   return text;
 }
 
-/* The last value of a name wins; lists are appended to. */
+/* The last value of a name wins: it stands in front of the others. */
 static struct option* put(struct sbx_options* o, const char* name,
                           enum sbx_option_type type) {
-  struct option* option = find(o, name);
-  struct option* list;
-  char* own;
+  size_t len = strlen(name) + 1;
+  struct option* option = calloc(1, sizeof(*option) + len);
 
-  if (option != NULL && type == SBX_OPTION_LIST && option->type == type)
-    return option;
-  own = copy(name, strlen(name));
-  if (own == NULL) return NULL;
-  if (option == NULL) {
-    list = realloc(o->list, (o->count + 1) * sizeof(*list));
-    if (list == NULL) {
-      free(own);
-      return NULL;
-    }
-    o->list = list;
-    option = &list[o->count++];
-  } else {
-    option_clear(option);
-  }
-  memset(option, 0, sizeof(*option));
-  option->name = own;
+  if (option == NULL) return NULL;
+  memcpy(option->name, name, len);
   option->type = type;
+  option->next = o->first;
+  o->first = option;
   return option;
 }
 
 int sbx_options_add_string(struct sbx_options* o, const char* name,
                            const char* value, size_t len) {
-  char* text = copy(value, len);
-  struct option* option;
+  struct option* option = put(o, name, SBX_OPTION_STRING);
 
-  if (text == NULL) return UV_ENOMEM;
-  option = put(o, name, SBX_OPTION_STRING);
-  if (option == NULL) {
-    free(text);
-    return UV_ENOMEM;
-  }
-  option->text = text;
-  return 0;
+  if (option == NULL) return UV_ENOMEM;
+  option->text = copy(value, len);
+  return option->text == NULL ? UV_ENOMEM : 0;
 }
 
 int sbx_options_add_number(struct sbx_options* o, const char* name, double v) {
@@ -122,10 +108,12 @@ int sbx_options_add_bool(struct sbx_options* o, const char* name, bool v) {
 
 int sbx_options_add_item(struct sbx_options* o, const char* name,
                          const char* value, size_t len) {
-  struct option* option = put(o, name, SBX_OPTION_LIST);
+  struct option* option = find(o, name);
   char** items;
   char* text;
 
+  if (option == NULL || option->type != SBX_OPTION_LIST)
+    option = put(o, name, SBX_OPTION_LIST);
   if (option == NULL) return UV_ENOMEM;
   if (value == NULL) return 0;
   items = realloc(option->items, (option->count + 1) * sizeof(*items));
@@ -141,6 +129,17 @@ const char* sbx_options_string(const struct sbx_options* o, const char* name) {
   const struct option* option = typed(o, name, SBX_OPTION_STRING);
 
   return option == NULL ? NULL : option->text;
+}
+
+int sbx_options_copy(const struct sbx_options* o, const char* name,
+                     const char* fallback, char** out) {
+  const char* text = sbx_options_string(o, name);
+
+  *out = NULL;
+  if (text == NULL) text = fallback;
+  if (text == NULL) return 0;
+  *out = copy(text, strlen(text));
+  return *out == NULL ? UV_ENOMEM : 0;
 }
 
 double sbx_options_number(const struct sbx_options* o, const char* name,

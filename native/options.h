@@ -23,6 +23,10 @@ int sbx_options_add_item(struct sbx_options* o, const char* name,
 
 /* NULL, `fallback` or 0 items where the name is absent or of another type. */
 const char* sbx_options_string(const struct sbx_options* o, const char* name);
+/* A copy for the caller to free; of `fallback` where there is no such string,
+ * and NULL if that is NULL. */
+int sbx_options_copy(const struct sbx_options* o, const char* name,
+                     const char* fallback, char** out);
 double sbx_options_number(const struct sbx_options* o, const char* name,
                           double fallback);
 bool sbx_options_bool(const struct sbx_options* o, const char* name,

@@ -660,7 +660,9 @@ static int start_program(const struct start* st, pid_t* pid) {
   }
   sigemptyset(&set);
   posix_spawnattr_setsigmask(&attr, &set);
-  sigfillset(&set);
+  /* Not sigfillset: it leaves out glibc's own signals, and posix_spawn then
+   * hands those down ignored. */
+  memset(&set, 0xff, sizeof(set));
   posix_spawnattr_setsigdefault(&attr, &set);
   posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
                                       POSIX_SPAWN_SETSIGDEF |

@@ -36,14 +36,14 @@ static int no_memory(struct reader* r) {
                        "Out of memory.");
 }
 
-static int read_string(struct reader* r, const char* name, char** out) {
+/* NULL or `fallback` where it is not given. */
+static int read_string(struct reader* r, const char* name,
+                       const char* fallback, char** out) {
   int type = sbx_options_type(r->o, name);
 
-  if (type == 0) return 0;
-  if (type != SBX_OPTION_STRING)
+  if (type != 0 && type != SBX_OPTION_STRING)
     return INVALID(r, "%s must be a string.", name);
-  *out = strdup(sbx_options_string(r->o, name));
-  return *out == NULL ? no_memory(r) : 0;
+  return sbx_options_copy(r->o, name, fallback, out) == 0 ? 0 : no_memory(r);
 }
 
 static int read_count(struct reader* r, const char* name, double min,
@@ -226,17 +226,15 @@ static int read_list(struct reader* r, const char* name,
 }
 
 static int read_cwd(struct reader* r) {
-  int err = read_string(r, "cwd", &r->out->cwd);
+  int err = read_string(r, "cwd", "/workspace", &r->out->cwd);
 
   if (err != 0) return err;
-  if (r->out->cwd == NULL) r->out->cwd = strdup("/workspace");
-  if (r->out->cwd == NULL) return no_memory(r);
   return sbx_view_check_mountpoint("cwd", r->out->cwd, r->error);
 }
 
 static int read_shell(struct reader* r) {
   struct statx st;
-  int err = read_string(r, "shell", &r->out->shell);
+  int err = read_string(r, "shell", NULL, &r->out->shell);
 
   if (err != 0 || r->out->shell == NULL) return err;
   err = check_absolute(r, "shell", r->out->shell);
@@ -250,9 +248,9 @@ static int read_shell(struct reader* r) {
 
 static int read_place(struct reader* r) {
   struct sbx_local_options* out = r->out;
-  int err = read_string(r, "directory", &out->directory);
+  int err = read_string(r, "directory", NULL, &out->directory);
 
-  if (err == 0) err = read_string(r, "root", &out->root);
+  if (err == 0) err = read_string(r, "root", NULL, &out->root);
   if (err != 0) return err;
   out->kind = SBX_LOCAL_TEMPORARY;
   if (out->directory != NULL && out->root != NULL)
@@ -285,21 +283,20 @@ static int read_host_env(struct reader* r) {
 
 static int read_host(struct reader* r) {
   struct sbx_local_options* out = r->out;
-  int err = read_string(r, "host.path", &out->host_path);
+  int err = read_string(r, "host.path", NULL, &out->host_path);
 
-  if (err == 0) err = read_string(r, "host.home", &out->host_home);
-  if (err == 0) err = read_string(r, "host.execPath", &out->exec_path);
-  if (err == 0) err = read_string(r, "host.tmpdir", &out->tmpdir);
+  if (err == 0) err = read_string(r, "host.home", NULL, &out->host_home);
+  if (err == 0)
+    err = read_string(r, "host.execPath", NULL, &out->exec_path);
+  if (err == 0) err = read_string(r, "host.tmpdir", "/tmp", &out->tmpdir);
   if (err == 0) err = read_host_env(r);
   if (err != 0) return err;
-  if (out->tmpdir == NULL) out->tmpdir = strdup("/tmp");
-  if (out->tmpdir == NULL) return no_memory(r);
   return check_absolute(r, "host.tmpdir", out->tmpdir);
 }
 
 static int read_all(struct reader* r) {
   struct sbx_local_options* out = r->out;
-  int err = read_string(r, "id", &out->id);
+  int err = read_string(r, "id", NULL, &out->id);
 
   if (err == 0) err = check_id(r);
   if (err == 0) err = read_isolation(r);

@@ -123,7 +123,9 @@ enum sbx_msg_type {
                         what is left after the grace; 0: KILL at once. For ALL
                         the answer SBX_MSG_EMPTY comes when no process but
                         PID 1 is left. Freezes and rescans so that nothing that
-                        forks meanwhile gets away. */
+                        forks meanwhile gets away. A second END shortens the
+                        grace. Still heard for a command that exited less than
+                        two seconds ago: the two may have crossed. */
   SBX_MSG_DRAIN,     /* fds: read ends to read and drop until EOF */
 
   /* PID 1 -> host */

@@ -597,6 +597,16 @@ static void no_descriptor_is_inherited(void** state) {
   close(fd);
 }
 
+static void no_signal_is_ignored_or_blocked(void** state) {
+  struct kit_run r;
+
+  kit_shell(*state, &r, "grep -E 'SigBlk|SigIgn' /proc/self/status");
+  kit_assert_output(&r, SBX_STDOUT,
+                    "SigBlk:\t0000000000000000\n"
+                    "SigIgn:\t0000000000000000\n");
+  kit_finish(&r);
+}
+
 static void bad_arguments(void** state) {
   struct sbx_process_spec spec = {.argc = 0, KIT_SPEC};
   struct sbx_process_events events = {0};
@@ -646,6 +656,7 @@ int main(void) {
       cmocka_unit_test(looking_at_the_output_in_a_listener),
       cmocka_unit_test(a_thousand_at_once),
       cmocka_unit_test(no_descriptor_is_inherited),
+      cmocka_unit_test(no_signal_is_ignored_or_blocked),
       cmocka_unit_test(bad_arguments),
   };
 
