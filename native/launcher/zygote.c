@@ -609,8 +609,9 @@ struct sbx_zygote* sbx_zygote_new(const struct sbx_zygote_spec* spec) {
   z->spec = *spec;
   z->spawner.limits = spec->limits;
   z->spawner.supervisor = spec->supervisor;
-  if (sbx__open(z) != 0 || sbx_spawner_init(&z->spawner) != 0) return NULL;
-  return z;
+  if (sbx__open(z) == 0 && sbx_spawner_init(&z->spawner) == 0) return z;
+  free(z);
+  return NULL;
 }
 
 void sbx_zygote_run(struct sbx_zygote* z) {

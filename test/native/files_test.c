@@ -132,9 +132,6 @@ static void contract_table(void** state) {
       }
     }
   }
-  char script[128];
-  snprintf(script, sizeof(script), "rm -rf %s.out", s->path);
-  shell(s, script);
 }
 
 static void exists_is_never_an_error(void** state) {
@@ -214,7 +211,9 @@ static void write_keeps_what_there_was(void** state) {
   struct scratch* s = *state;
   shell(s, "printf 1 > run; chmod 755 run; printf 1 > a; ln a b;"
            "printf 1 > x; printf 1 > sid; chmod 6755 sid; mkdir p");
-  fsetxattr(openat(s->fd, "x", O_RDONLY), "user.k", "v", 1, 0);
+  int fd = openat(s->fd, "x", O_RDONLY);
+  bool has = fsetxattr(fd, "user.k", "v", 1, 0) == 0;
+  close(fd);
   assert_int_equal(put(s, "run", "2", 0), 0);
   assert_int_equal(stat_of(s, "run", 0).mode, 0755);
   assert_int_equal(put(s, "a", "longer", 0), 0);
@@ -223,8 +222,8 @@ static void write_keeps_what_there_was(void** state) {
   assert_content(s, "a", "s");
   assert_int_equal(put(s, "x", "2", 0), 0);
   char value[4];
-  int fd = openat(s->fd, "x", O_RDONLY);
-  if (fgetxattr(fd, "user.k", value, 4) < 0) assert_int_equal(errno, ENOTSUP);
+  fd = openat(s->fd, "x", O_RDONLY);
+  if (has) assert_int_equal(fgetxattr(fd, "user.k", value, 4), 1);
   close(fd);
   assert_int_equal(put(s, "sid", "2", 0), 0);
   assert_int_equal(stat_of(s, "sid", 0).mode, 0755);
@@ -729,8 +728,8 @@ static void swapping_never_leads_out(void** state) {
   snprintf(script, sizeof(script),
            "test \"$(cd %s.out; find . | sort | tr '\\n' ' ')\" = "
            "'. ./f ./trap ./trapdir ./trapdir/x ' && "
-           "test \"$(cat %s.out/f %s.out/trap)\" = secretsecret; r=$?;"
-           "rm -rf %s.out; exit $r", s->path, s->path, s->path, s->path);
+           "test \"$(cat %s.out/f %s.out/trap)\" = secretsecret",
+           s->path, s->path, s->path);
   shell(s, script);
 }
 

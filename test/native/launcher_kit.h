@@ -64,6 +64,7 @@ struct kit_options {
   bool network;
   bool no_wait;    /* do not wait for READY */
   bool no_base;    /* root without a range */
+  bool make;       /* the monitor makes the folders */
   const char* directory; /* given workspace, id-mapped for root */
   uid_t owner;
   uint64_t nproc;
@@ -169,6 +170,7 @@ KIT int kit_config(struct kit_session* s, const struct kit_options* o) {
   if (o->fail_step) kit_number(fd, SBX_CONFIG_FAIL_STEP, o->fail_step);
   if (o->fail_errno)
     kit_number(fd, SBX_CONFIG_FAIL_ERRNO, (uint64_t) o->fail_errno);
+  if (o->make) kit_number(fd, SBX_CONFIG_MAKE, 1);
   kit_view(fd);
   if (o->extra != NULL) o->extra(o->arg, fd);
   return fd;
@@ -184,6 +186,10 @@ KIT void kit_folders(struct kit_session* s, const struct kit_options* o) {
   strcpy(s->folder, "/tmp/sbx-test-XXXXXX");
   if (mkdtemp(s->folder) == NULL) kit_die("mkdtemp");
   snprintf(s->workspace, sizeof(s->workspace), "%s/ws", s->folder);
+  if (o->make) {
+    if (rmdir(s->folder) != 0) kit_die("rmdir");
+    return;
+  }
   if (mkdir(s->workspace, 0700) != 0) kit_die("mkdir");
   if (geteuid() == 0 && !o->no_base && !o->none &&
       chown(s->workspace, KIT_BASE + KIT_INNER, KIT_BASE + KIT_INNER) != 0)

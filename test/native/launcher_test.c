@@ -623,6 +623,41 @@ static void test_keep_the_folder(void** state) {
   remove_folder(s.folder);
 }
 
+static void name_a_folder(void* arg, int config) {
+  char path[96];
+
+  snprintf(path, sizeof(path), "%s/ws", (char*) arg);
+  kit_string(config, SBX_CONFIG_WORKSPACE, path);
+  kit_string(config, SBX_CONFIG_REMOVE, arg);
+}
+
+static void test_monitor_makes_the_folder(void** state) {
+  struct kit_options o = {.make = true};
+  struct kit_session s;
+  struct stat st;
+  char other[] = "/tmp/sbx-other-XXXXXX";
+
+  (void) state;
+  assert_true(kit_start(&s, &o));
+  assert_int_equal(stat(s.folder, &st), 0);
+  assert_int_equal(st.st_mode & 0777, 0700);
+  assert_int_equal(st.st_uid, geteuid());
+  assert_int_equal(exit_code(kit_sh(&s, "touch x")), 0);
+  kit_stop(&s);
+  assert_false(is_there(s.folder));
+
+  /* One that is there is somebody's: neither used nor removed. */
+  assert_non_null(mkdtemp(other));
+  o.extra = name_a_folder;
+  o.arg = other;
+  assert_false(kit_start(&s, &o));
+  assert_int_equal(s.answer.a, SBX_SETUP_WORKSPACE);
+  assert_int_equal(s.answer.b, EEXIST);
+  kit_stop(&s);
+  assert_true(is_there(other));
+  remove_folder(other);
+}
+
 static void view_extra(void* arg, int config) {
   (void) arg;
   kit_string(config, SBX_CONFIG_TMPFS, "/root");
@@ -835,7 +870,7 @@ static void busy(struct kit_session* s) {
 
 /* The host: starts a session, says which, and waits to be killed. */
 static pid_t fork_host(struct kit_session* s) {
-  struct kit_options o = {.no_wait = true};
+  struct kit_options o = {.no_wait = true, .make = true};
   int told[2];
   pid_t pid;
 
@@ -1447,6 +1482,7 @@ int main(int argc, char** argv) {
       cmocka_unit_test(test_real_failures_name_the_thing),
       cmocka_unit_test(test_bad_configuration),
       cmocka_unit_test(test_keep_the_folder),
+      cmocka_unit_test(test_monitor_makes_the_folder),
       cmocka_unit_test(test_view),
       cmocka_unit_test(test_source_in_a_closed_folder),
       cmocka_unit_test(test_tmp_is_limited),
