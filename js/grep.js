@@ -8,7 +8,6 @@ import { eachGathered, lastGathered } from './listing.js';
 import { patternFacts } from './pattern.js';
 import { flag, verb, WORKSPACE } from './verbs.js';
 
-const FOLD = 128; // enum sbx_file_flag
 
 // The first answer is small: where it is all, the search may need no thread.
 const FIRST_BYTES = 256 * 1024;
@@ -217,7 +216,7 @@ export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, e
       extensions,
       prune: base.prune.length > 0 ? base.prune : undefined,
       data: facts.literal || undefined,
-      flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : FOLD),
+      flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : flag.FOLD),
     });
   const clock = new Clock(options, timeoutMs);
   try {

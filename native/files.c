@@ -3,10 +3,12 @@
 #include "files_internal.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 struct verb {
@@ -164,6 +166,15 @@ static int open_cached(const struct sbx_root* root, const char* path,
   return sbx__openat2(root->fd, *path ? path : ".", flags, resolve);
 }
 
+/* tmpfs knows no RWF_NOWAIT, and has its files in memory anyhow. */
+static ssize_t read_at_once(int fd, const struct iovec* part) {
+  struct statfs fs;
+  ssize_t n = preadv2(fd, part, 1, 0, RWF_NOWAIT);
+  if (n >= 0 || errno != EOPNOTSUPP) return n;
+  if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC) return -1;
+  return preadv(fd, part, 1, 0);
+}
+
 static int read_cached(struct sbx__job* job, size_t size) {
   int fd = open_cached(job->root, job->request->path,
                        O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -172,8 +183,7 @@ static int read_cached(struct sbx__job* job, size_t size) {
   struct iovec part = {data, size + 1};
   /* One byte more than there should be: a shorter answer is the end of what
    * the cache holds, a longer one is another file than the one looked at. */
-  bool whole = data &&
-               preadv2(fd, &part, 1, 0, RWF_NOWAIT) == (ssize_t)size;
+  bool whole = data && read_at_once(fd, &part) == (ssize_t)size;
   close(fd);
   if (!whole) {
     free(data);

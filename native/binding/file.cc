@@ -2,7 +2,8 @@
 
 #include <cstdlib>
 #include <memory>
-#include <vector>
+
+#include "names.h"
 
 namespace sbx {
 
@@ -22,8 +23,8 @@ struct FileCall {
   std::string to;
   std::string data;
   Napi::Reference<Napi::Value> bytes;  // keeps a Uint8Array's memory
-  std::vector<std::string> extensions;
-  std::vector<const char*> extension_pointers;
+  Names extensions;
+  Names prune;
 };
 
 Napi::Value MakeStat(Napi::Env env, const sbx_file_stat& stat) {
@@ -150,19 +151,6 @@ void ReadData(FileCall* call, Napi::Value value) {
   call->request.data_len = call->data.size();
 }
 
-void ReadExtensions(FileCall* call, Napi::Value value) {
-  if (!value.IsArray()) return;
-  auto list = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < list.Length(); i++) {
-    call->extensions.push_back(list.Get(i).ToString());
-  }
-  for (const std::string& one : call->extensions) {
-    call->extension_pointers.push_back(one.c_str());
-  }
-  call->request.extensions = call->extension_pointers.data();
-  call->request.extensions_len = call->extension_pointers.size();
-}
-
 void ReadRequestOptions(FileCall* call, Napi::Object options) {
   sbx_file_request& request = call->request;
   request.flags = static_cast<unsigned>(Number(options, "flags", 0));
@@ -175,7 +163,12 @@ void ReadRequestOptions(FileCall* call, Napi::Object options) {
   }
   call->text = options.Get("text").ToBoolean();
   ReadData(call, options.Get("data"));
-  ReadExtensions(call, options.Get("extensions"));
+  call->extensions.Read(options.Get("extensions"));
+  request.extensions = call->extensions.pointers.data();
+  request.extensions_len = call->extensions.pointers.size();
+  call->prune.Read(options.Get("prune"));
+  request.prune = call->prune.pointers.data();
+  request.prune_len = call->prune.pointers.size();
 }
 
 // 0, or a negative code and `error`.

@@ -1,7 +1,8 @@
 #include "process.h"
 
 #include <cmath>
-#include <vector>
+
+#include "names.h"
 
 namespace sbx {
 
@@ -9,22 +10,6 @@ namespace {
 
 constexpr size_t kDefaultRetain = 1 << 20;
 constexpr uint64_t kDefaultGrace = 2000;
-
-// A list of strings and the pointers that the engine wants.
-struct Strings {
-  std::vector<std::string> items;
-  std::vector<const char*> pointers;
-
-  explicit Strings(Napi::Value value) {
-    if (!value.IsArray()) return;
-    auto list = value.As<Napi::Array>();
-    items.reserve(list.Length());
-    for (uint32_t i = 0; i < list.Length(); i++) {
-      items.push_back(list.Get(i).ToString());
-    }
-    for (const std::string& item : items) pointers.push_back(item.c_str());
-  }
-};
 
 uint64_t Milliseconds(Napi::Value value, uint64_t fallback) {
   if (!value.IsNumber()) return fallback;
@@ -122,8 +107,10 @@ Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
                            sbx_sandbox* sandbox) {
   Napi::Env env = info.Env();
   Napi::Object spec = info[0].ToObject();
-  Strings argv(spec.Get("argv"));
-  Strings variables(spec.Get("env"));
+  Names argv;
+  Names variables;
+  argv.Read(spec.Get("argv"));
+  variables.Read(spec.Get("env"));
   std::string cwd = spec.Get("cwd").ToString();
   sbx_process_spec native = {};
   native.argv = argv.pointers.data();
