@@ -181,8 +181,8 @@ const isFromTool = options => Object.hasOwn(options, 'maxCountPerFile') && Objec
 
 // Folders that the tool ignores for sure, wherever they lie: plain names in the
 // root's .gitignore. Nothing is ignored where the search starts in such a folder.
-async function ignoredFolders(sandbox, path) {
-  const text = await sandbox.file(WORKSPACE, verb.READ, '.gitignore', { text: true }).catch(() => '');
+async function ignoredFolders(sandbox, path, known) {
+  const text = known ?? (await sandbox.file(WORKSPACE, verb.READ, '.gitignore', { text: true }).catch(() => ''));
   const lines = text.split(/\r?\n/);
   if (lines.some(line => line.startsWith('!'))) return [];
   const names = lines.map(line => /^([\w@-][\w.@-]*)\/?$/.exec(line)?.[1]).filter(Boolean);
@@ -200,12 +200,12 @@ const count = results => results.reduce((sum, { matches }) => sum + matches.leng
  * RegExp on each line, the first match of a line only, in the order of names.
  * Rejects with a SyntaxError for an invalid pattern, with `code` "timeout" when it takes longer than
  * `timeoutMs` (Mastra's grep tool gets that as the text of a last match), with a NativeError when
- * `path` cannot be searched. */
-export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, extensions } = {}) {
+ * `path` cannot be searched. `gitignore`: the root's .gitignore, where the caller has it. */
+export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, extensions, gitignore } = {}) {
   const base = checked(options);
   new RegExp(base.pattern, base.flags);
   const fromTool = isFromTool(options);
-  base.prune = fromTool ? await ignoredFolders(sandbox, options.path) : [];
+  base.prune = fromTool ? await ignoredFolders(sandbox, options.path, gitignore) : [];
   const facts = patternFacts(base.pattern, base.flags === 'g');
   base.whole = facts.wholeText;
   const results = [];

@@ -64,28 +64,31 @@ const char* sbx__root_inside(const struct sbx_root* root, size_t i) {
   return part;
 }
 
-/* The calls report failure only by the id that a second call returns. */
-static int set_fsid(long call, int64_t id, int64_t* old) {
+/* The calls report failure only by the id that a second call returns. Who may
+ * take an id once may take it again, so one look is enough for a root. */
+static int set_fsid(long call, int64_t id, bool known, int64_t* old) {
   *old = syscall(call, (unsigned)id);
+  if (known) return 0;
   return (unsigned)syscall(call, -1) == (unsigned)id ? 0 : -EPERM;
 }
 
 /* Raw calls, for glibc's wrappers are per thread already but old ones warn.
  * Leaving uid 0 drops the capabilities that override permissions, and coming
  * back restores them: group first here, user first there. */
-int sbx__identity_take(const struct sbx_root* root,
-                       struct sbx__identity* old) {
+int sbx__identity_take(struct sbx_root* root, struct sbx__identity* old) {
+  bool known = __atomic_load_n(&root->identity_known, __ATOMIC_RELAXED);
   int64_t previous = -1;
   old->uid = old->gid = -1;
   if (root->fsuid < 0) return 0;
   if (root->fsgid >= 0) {
-    int rc = set_fsid(SYS_setfsgid, root->fsgid, &previous);
+    int rc = set_fsid(SYS_setfsgid, root->fsgid, known, &previous);
     old->gid = previous;
     if (rc < 0) return rc;
   }
-  int rc = set_fsid(SYS_setfsuid, root->fsuid, &previous);
+  int rc = set_fsid(SYS_setfsuid, root->fsuid, known, &previous);
   old->uid = previous;
   if (rc < 0) sbx__identity_restore(old);
+  if (rc == 0) __atomic_store_n(&root->identity_known, true, __ATOMIC_RELAXED);
   return rc;
 }
 

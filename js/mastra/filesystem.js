@@ -27,6 +27,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   #sandbox;
   #lease;
   #instructions;
+  #gitignore; // as Mastra's grep tool has just read it
 
   /** `sandbox` is a SandboxSdkSandbox; the files are those of its workspace. */
   constructor(options) {
@@ -56,6 +57,21 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const encoding = options?.encoding;
     if (encoding === undefined || encoding === null) return this.#file('readFile', verb.READ, path, {});
     if (!Buffer.isEncoding(encoding)) throw new TypeError(`Unknown encoding: ${encoding}`);
+    if (path === '.gitignore') return this.#readGitignore(encoding);
+    return this.#readText(path, encoding);
+  }
+
+  // The tool goes on with stat and grep, which wants it, too.
+  async #readGitignore(encoding) {
+    try {
+      return (this.#gitignore = await this.#readText('.gitignore', encoding));
+    } catch (error) {
+      if (error.code === 'ENOENT') this.#gitignore = '';
+      throw error;
+    }
+  }
+
+  async #readText(path, encoding) {
     if (/^utf-?8$/i.test(encoding)) return this.#file('readFile', verb.READ, path, { text: true });
     return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
   }
@@ -112,9 +128,12 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   /** Searches file contents with a JavaScript pattern, under a time limit. */
   async grep(options) {
     await this.#ready();
+    const gitignore = this.#gitignore;
+    this.#gitignore = undefined;
     const { grep } = await import('../grep.js');
     try {
       return await grep(this.#lease.native, options, {
+        gitignore,
         extensions: this.#knownText(),
         isTextFile: name => this.isTextFile(name),
       });
@@ -233,13 +252,17 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     if (this.readOnly) throw new core.WorkspaceReadOnlyError(operation);
   }
 
+  #isReady() {
+    return this.status === 'ready' && this.#lease.live && this.#sandbox.status === 'running';
+  }
+
   async #ready() {
     if (this.status !== 'ready') await this.ensureReady();
-    if (!this.#lease.live || this.#sandbox.status !== 'running') await this.#sandbox.ensureRunning();
+    if (!this.#isReady()) await this.#sandbox.ensureRunning();
   }
 
   async #file(operation, which, path, options, more, again = true) {
-    await this.#ready();
+    if (!this.#isReady()) await this.#ready();
     const lease = this.#lease;
     const { epoch } = lease.session;
     try {
