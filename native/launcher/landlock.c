@@ -241,7 +241,8 @@ static int sbx__allow_devices(struct sbx__domain* d) {
 static int sbx__allow_own(struct sbx__domain* d, const struct sbx_config* c) {
   char path[PATH_MAX];
 
-  if (sbx__allow(d, c->workspace, d->handled) != 0) return -1;
+  /* The working folder: the path may have come to mean another one. */
+  if (sbx__allow(d, ".", d->handled) != 0) return -1;
   snprintf(path, sizeof(path), "%s/home", c->scratch);
   if (sbx__allow(d, path, d->handled) != 0) return -1;
   snprintf(path, sizeof(path), "%s/tmp", c->scratch);
