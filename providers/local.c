@@ -447,8 +447,9 @@ static void tell_both(struct local* l, const struct sbx_error* second) {
 
   snprintf(first, sizeof(first), "%s", l->error.message);
   snprintf(l->error.message, sizeof(l->error.message),
-           "%.*s Level \"landlock\" does not work here either: %s",
-           (int) sizeof(first) / 2, first, second->message);
+           "%.*s Level \"landlock\" does not work here either: %.*s",
+           (int) sizeof(first) / 2, first, (int) sizeof(first) / 2 - 64,
+           second->message);
 }
 
 static void fail_start(struct local* l, const struct sbx_error* error) {
@@ -922,14 +923,15 @@ static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
                                                   : l->view.path;
   const char* shell = o->shell != NULL ? o->shell : l->view.shell;
   const char* tmp = none ? o->tmpdir : "/tmp";
-  char scratch[2][PATH_MAX];
+  struct sbx_confined_env own;
 
   if (l->level == SBX_LEVEL_LANDLOCK && l->folder.scratch != NULL) {
-    snprintf(scratch[0], PATH_MAX, "%s/home", l->folder.scratch);
-    snprintf(scratch[1], PATH_MAX, "%s/tmp", l->folder.scratch);
-    home = scratch[0];
-    tmp = scratch[1];
+    sbx_confined_env(&l->folder, &own);
+    home = own.home;
+    tmp = own.tmp;
     cb(arg, "env.SANDBOX_WORKSPACE", l->folder.workspace);
+    cb(arg, "env.SANDBOX_SHM", own.shm);
+    cb(arg, "env.LD_PRELOAD", own.library);
   }
   if (home != NULL) cb(arg, "home", home);
   if (shell != NULL) cb(arg, "shell", shell);

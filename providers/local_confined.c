@@ -122,6 +122,14 @@ int sbx_confined_route(const struct sbx_local_folder* f, const char* alias,
   return (*rest = below(f->scratch, path)) != NULL ? 1 : -1;
 }
 
+void sbx_confined_env(const struct sbx_local_folder* f,
+                      struct sbx_confined_env* e) {
+  snprintf(e->home, PATH_MAX, "%s/home", f->scratch);
+  snprintf(e->tmp, PATH_MAX, "%s/tmp", f->scratch);
+  snprintf(e->shm, PATH_MAX, "%s/shm", f->scratch);
+  snprintf(e->library, PATH_MAX, "%s/lib/%s", f->scratch, SBX_SCRATCH_LIBRARY);
+}
+
 /* ---- what is missing ---- */
 
 struct text {

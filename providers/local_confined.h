@@ -3,6 +3,7 @@
 #ifndef SBX_LOCAL_CONFINED_H
 #define SBX_LOCAL_CONFINED_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +30,16 @@ bool sbx_confined_refused(int step, int sys);
  * folder, and *rest is the path there; -1: neither. */
 int sbx_confined_route(const struct sbx_local_folder* f, const char* alias,
                        const char* path, const char** rest);
+
+/* What the scratch folder is for. */
+struct sbx_confined_env {
+  char home[PATH_MAX];
+  char tmp[PATH_MAX];
+  char shm[PATH_MAX];
+  char library[PATH_MAX];
+};
+void sbx_confined_env(const struct sbx_local_folder* f,
+                      struct sbx_confined_env* env);
 
 /* What the level does not guarantee, one reason per line. */
 void sbx_confined_degraded(const struct sbx_local_options* o, uint32_t flags,

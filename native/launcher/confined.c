@@ -86,11 +86,16 @@ static int sbx__workspace(struct sbx__confined* s) {
 }
 
 static bool sbx__guard(struct sbx__confined* s) {
+  static const char* const names[] = {"home", "tmp", "shm"};
   const struct sbx_config* c = s->in->config;
+  char path[PATH_MAX];
   size_t i;
 
   if (!sbx_guard_add(&s->guard, ".")) return false;
-  if (!sbx_guard_add(&s->guard, c->scratch)) return false;
+  for (i = 0; i < 3; i++) {
+    snprintf(path, sizeof(path), "%s/%s", c->scratch, names[i]);
+    if (!sbx_guard_add(&s->guard, path)) return false;
+  }
   for (i = 0; i < c->places_len; i++)
     if (c->places[i].tag == SBX_CONFIG_BIND_RW &&
         !sbx_guard_add(&s->guard, c->places[i].from))

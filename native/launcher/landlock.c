@@ -239,14 +239,17 @@ static int sbx__allow_devices(struct sbx__domain* d) {
 }
 
 static int sbx__allow_own(struct sbx__domain* d, const struct sbx_config* c) {
+  static const char* const names[] = {"home", "tmp", "shm", "lib"};
   char path[PATH_MAX];
+  size_t i;
 
   /* The working folder: the path may have come to mean another one. */
   if (sbx__allow(d, ".", d->handled) != 0) return -1;
-  snprintf(path, sizeof(path), "%s/home", c->scratch);
-  if (sbx__allow(d, path, d->handled) != 0) return -1;
-  snprintf(path, sizeof(path), "%s/tmp", c->scratch);
-  return sbx__allow(d, path, d->handled);
+  for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    snprintf(path, sizeof(path), "%s/%s", c->scratch, names[i]);
+    if (sbx__allow(d, path, i < 3 ? d->handled : SBX__LL_SEE) != 0) return -1;
+  }
+  return 0;
 }
 
 static int sbx__allow_port(struct sbx__domain* d, uint16_t port,

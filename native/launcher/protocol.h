@@ -71,10 +71,15 @@ enum sbx_config_tag {
   SBX_CONFIG_RUN_GID,       /* caller's own. Nobody else has them if UID_BASE
                                is given, too */
   SBX_CONFIG_SCRATCH,       /* path: the monitor makes it (must not exist) with
-                               the folders home and tmp, and removes it */
+                               the folders home, tmp, shm and lib, and removes
+                               it; lib holds SBX_SCRATCH_LIBRARY */
   SBX_CONFIG_TCP_PORT,      /* number, repeated: may be bound, connected to */
   SBX_CONFIG_TCP_CONNECT    /* number, repeated: may be connected to */
 };
+
+/* Loaded by commands (LD_PRELOAD); it keeps named semaphores and shared memory
+ * in the folder that the variable SANDBOX_SHM names. */
+#define SBX_SCRATCH_LIBRARY "libsandbox-memory.so"
 
 enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 };
 

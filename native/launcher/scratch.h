@@ -1,5 +1,5 @@
 /* The folder of a session at level landlock that is not its workspace: HOME and
- * TMPDIR of its commands. */
+ * TMPDIR of its commands, their shared memory, and the library for that. */
 #ifndef SBX_LAUNCHER_SCRATCH_H
 #define SBX_LAUNCHER_SCRATCH_H
 
@@ -10,7 +10,7 @@ struct sbx_scratch {
   const char* name;
 };
 
-/* Makes config->scratch with home and tmp in it, for the ids that commands run
+/* Makes config->scratch with home, tmp, shm and lib in it, for the ids that commands run
  * with, and lets those ids into the session folder. -1 with errno. */
 int sbx_scratch_make(struct sbx_scratch* scratch,
                      const struct sbx_config* config);
