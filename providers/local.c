@@ -539,9 +539,14 @@ static void on_lost(void* data, const struct sbx_error* error) {
 
 /* From here on everything belongs to the sandbox, and its end cleans it up. */
 static void take_prepared(struct local* l, struct preparing* p) {
+  bool fell = l->level != l->options.level;
+
   l->folder = p->folder;
   l->view = p->view;
-  l->error = p->error;
+  if (fell && p->err != 0)
+    tell_both(l, &p->error);
+  else if (!fell)
+    l->error = p->error;
   set_place(l);
 }
 
