@@ -257,7 +257,10 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   }
 
   async #file(operation, which, path, options, more, again = true) {
+    if (typeof path !== 'string') throw wrongPath(operation, path);
+    if (more && 'to' in more && typeof more.to !== 'string') throw wrongPath(operation, more.to);
     if (!this.#isReady()) await this.#ready();
+    if (which !== verb.STAT) this.#gitignore = undefined;
     const lease = this.#lease;
     const { epoch } = lease.session;
     try {
@@ -275,6 +278,10 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const taken = [place.inside, place.host].some(prefix => below(prefix, plain) !== undefined);
     return taken ? place.inside + plain : plain;
   }
+}
+
+function wrongPath(operation, path) {
+  return new core.FilesystemError(`${operation}: the path must be a string, not ${show(path)}`, 'invalid_input', String(path));
 }
 
 // Loaded when first needed: imports of this package are to be quick.

@@ -75,12 +75,12 @@ for (const [options, pattern] of [
 }
 
 for (const [name, options, pattern] of [
-  ['a file', { directory: machine }, /directory.*is a file/],
-  ['a dangling link', { directory: path.join(outer, 'dangling') }, /directory/],
+  ['a file', { directory: machine }, /directory.*is not a folder/],
+  ['a dangling link', { directory: path.join(outer, 'dangling') }, /directory.*link to something that does not exist/],
   ['a missing parent', { directory: path.join(outer, 'no/such') }, /directory.*(parent|does not exist)/],
   ['below a file', { directory: path.join(machine, 'x') }, /directory/],
   ['the whole machine', { directory: '/' }, /directory/],
-  ['a root that is a file', { root: machine }, /root.*is a file/],
+  ['a root that is a file', { root: machine }, /root.*is not a folder/],
   ['a shell that is missing', { shell: '/no/such/shell' }, /shell.*\/no\/such\/shell/],
   ['a shell that is a folder', { shell: '/tmp' }, /shell/],
   ['a path that is missing', { readOnlyPaths: ['/no/such/path'] }, /readOnlyPaths.*\/no\/such\/path/],
@@ -99,6 +99,8 @@ test('on this machine: a folder that this user may not read', { skip: process.ge
   const directory = path.join(outer, 'closed');
   fs.mkdirSync(directory, { mode: 0 });
   refused(() => createMastraSandbox({ provider: local({ directory }) }), /directory.*(read|permission|access)/i);
+  fs.chmodSync(directory, 0o555);
+  refused(() => createMastraSandbox({ provider: local({ directory: path.join(directory, 'new') }) }), /directory.*cannot be made/);
   fs.rmdirSync(directory);
 });
 
@@ -202,4 +204,18 @@ test('arguments of calls: refused before the sandbox starts', async () => {
   assert.throws(() => sandbox.setEnv({}), { code: 'invalid_input' });
   assert.throws(() => sandbox.setEnv(() => ({ 'A=': '1' })), { code: 'invalid_input' });
   await sandbox._destroy();
+});
+
+test('paths of the filesystem', async () => {
+  const workspace = createMastraWorkspace({ provider: local() });
+  const files = workspace.filesystem;
+  for (const at of [5, undefined, null, {}, ['a']]) {
+    for (const call of ['readFile', 'writeFile', 'appendFile', 'deleteFile', 'mkdir', 'rmdir', 'readdir', 'stat', 'walk', 'realpath']) {
+      await assert.rejects(files[call](at, 'x'), /path must be a string/, `${call} ${at}`);
+    }
+    await assert.rejects(files.copyFile('a', at ?? null), /path must be a string/);
+    await assert.rejects(files.moveFile(at, 'a'), /path must be a string/);
+    assert.equal(await files.exists(at), false);
+  }
+  await workspace.destroy();
 });
