@@ -876,8 +876,8 @@ static void degraded(const struct local* l, char* out, size_t size) {
   }
   if (l->state != RUNNING) return;
   if (l->level == SBX_LEVEL_LANDLOCK) {
-    sbx_confined_degraded(&l->options, l->ready.flags, l->ready.landlock_abi,
-                          out, size);
+    sbx_confined_degraded(&l->options, &l->folder, l->ready.flags,
+                          l->ready.landlock_abi, out, size);
     return;
   }
   snprintf(out, size, "%s%s%s",
@@ -901,7 +901,8 @@ static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
   snprintf(number, sizeof(number), "%u", l->ready.landlock_abi);
   cb(arg, "landlockAbi", number);
   snprintf(number, sizeof(number), "%llu", (unsigned long long) o->processes);
-  cb(arg, "limits.processes", number);
+  if (l->level != SBX_LEVEL_LANDLOCK || sbx_confined_counts(&l->folder))
+    cb(arg, "limits.processes", number);
   cb(arg, "network", o->network || o->level == SBX_LEVEL_NONE ? "allow"
                                                               : "deny");
   cb(arg, "uidMode", uid_mode(l));
@@ -915,7 +916,10 @@ static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
 
   cb(arg, "workspaceInside",
      none && real != NULL ? real : l->base.place.inside);
-  if (l->base.place.host != NULL) cb(arg, "hostPath", l->base.place.host);
+  if (l->level == SBX_LEVEL_LANDLOCK && real != NULL)
+    cb(arg, "hostPath", real);
+  else if (l->base.place.host != NULL)
+    cb(arg, "hostPath", l->base.place.host);
   if (l->folder.path != NULL) cb(arg, "folder", l->folder.path);
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "local_view.h"
 
@@ -165,23 +166,29 @@ static void degraded_network(const struct sbx_local_options* o, uint32_t abi,
            "localhost alone; no UDP and no name resolution");
 }
 
-static void degraded_ids(const struct sbx_local_options* o, uint32_t flags,
+static void degraded_ids(const struct sbx_local_folder* f, uint32_t flags,
                          uint32_t abi, struct text* t) {
   bool notifier = (flags & SBX_READY_NOTIFIER) != 0;
 
   if ((flags & SBX_READY_SHARED_IDS) == 0) return;
-  add(t, "commands have the user id of other processes of this machine, and "
-         "limits.processes counts those, too");
+  add(t, "commands have the user id of other processes of this machine; %s",
+      sbx_confined_counts(f)
+          ? "limits.processes counts those, too"
+          : "it is root's, without rights, and limits.processes does not hold");
   if (!notifier)
     add(t, "chmod, chown, touch and file watches are refused (no seccomp "
            "listeners)");
   if (!notifier && abi < 6)
     add(t, "signals reach other processes of this user (the kernel is older "
            "than 6.12)");
-  (void) o;
 }
 
-void sbx_confined_degraded(const struct sbx_local_options* o, uint32_t flags,
+bool sbx_confined_counts(const struct sbx_local_folder* f) {
+  return f->run_uid > 0 || geteuid() != 0;
+}
+
+void sbx_confined_degraded(const struct sbx_local_options* o,
+                           const struct sbx_local_folder* f, uint32_t flags,
                            uint32_t abi, char* out, size_t size) {
   struct text t = {out, size, 0};
 
@@ -192,7 +199,7 @@ void sbx_confined_degraded(const struct sbx_local_options* o, uint32_t flags,
   add(&t, "/tmp and /dev/shm cannot be written: use $TMPDIR");
   add(&t, "no Unix sockets with a name, no System V memory, no message queues");
   degraded_network(o, abi, &t);
-  degraded_ids(o, flags, abi, &t);
+  degraded_ids(f, flags, abi, &t);
   if (abi < 2) add(&t, "files cannot be renamed or linked from one folder to "
                        "another (the kernel is older than 5.19)");
 }

@@ -42,7 +42,11 @@ void sbx_confined_env(const struct sbx_local_folder* f,
                       struct sbx_confined_env* env);
 
 /* What the level does not guarantee, one reason per line. */
-void sbx_confined_degraded(const struct sbx_local_options* o, uint32_t flags,
+void sbx_confined_degraded(const struct sbx_local_options* o,
+                           const struct sbx_local_folder* f, uint32_t flags,
                            uint32_t abi, char* out, size_t size);
+
+/* Whether the kernel holds commands to a number of processes: not root's. */
+bool sbx_confined_counts(const struct sbx_local_folder* f);
 
 #endif
