@@ -476,6 +476,16 @@ static void sbx__attributes(struct sbx__filter* f, unsigned action) {
     sbx__if_equal(f, (unsigned) calls[i], action);
 }
 
+/* A lease makes those wait who open the file, and its owner may take one. */
+static void sbx__leases(struct sbx__filter* f) {
+  unsigned short block = sbx__begin(f, SYS_fcntl);
+
+  sbx__load_arg(f, 1);
+  sbx__if_equal(f, F_SETLEASE, SBX__ERRNO(EPERM));
+  sbx__return(f, SECCOMP_RET_ALLOW);
+  sbx__end(f, block);
+}
+
 /* O_TRUNC without writing asks Landlock nothing before ABI 3. */
 static void sbx__no_truncate(struct sbx__filter* f, int nr, unsigned arg) {
   unsigned short block = sbx__begin(f, nr);
@@ -600,7 +610,10 @@ static void sbx__build_outside(struct sbx__filter* f,
     sbx__no_truncate(f, SYS_open, 1);
 #endif
   }
-  if (!o->own_ids) sbx__attributes(f, action);
+  if (!o->own_ids) {
+    sbx__attributes(f, action);
+    sbx__leases(f);
+  }
   sbx__modes(f, o->notify);
   sbx__ioctl_outside(f, o);
   sbx__personality(f);
