@@ -298,7 +298,8 @@ static int sbx__ruleset(const struct sbx_config* c, int abi, bool scoped,
 
   sbx__handled(abi, &rules);
   if (!scoped) rules.scoped = 0;
-  if (abi >= 4 && !c->network) rules.net = SBX__LL_BIND_TCP | SBX__LL_CONNECT_TCP;
+  if (abi >= 4 && !c->network)
+    rules.net = SBX__LL_BIND_TCP | SBX__LL_CONNECT_TCP;
   if (abi >= 4) size += sizeof(rules.net);
   if (abi >= 6) size = sizeof(rules);
   *what = "landlock_create_ruleset";

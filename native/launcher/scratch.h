@@ -10,8 +10,8 @@ struct sbx_scratch {
   const char* name;
 };
 
-/* Makes config->scratch with home, tmp, shm and lib in it, for the ids that commands run
- * with, and lets those ids into the session folder. -1 with errno. */
+/* Makes config->scratch with home, tmp, shm and lib in it, for the ids that
+ * commands run with, and lets those ids into the session folder. -1 with errno. */
 int sbx_scratch_make(struct sbx_scratch* scratch,
                      const struct sbx_config* config);
 void sbx_scratch_remove(struct sbx_scratch* scratch);

@@ -532,7 +532,7 @@ static void sbx__ioctl_outside(struct sbx__filter* f,
   sbx__end(f, block);
 }
 
-/* TCP is what Landlock can limit, by port; of MPTCP and SMC it does not know. */
+/* TCP is what Landlock can limit, by port; it does not know MPTCP and SMC. */
 static void sbx__tcp(struct sbx__filter* f,
                      const struct sbx_seccomp_outside* o) {
   if (o->network) {

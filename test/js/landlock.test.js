@@ -2,11 +2,13 @@
 // what works in daily use, and what an attacker reaches.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { createSandbox } from 'sandbox-sdk-native';
+import { local } from 'sandbox-sdk-native/local';
 import { native } from '../../js/load.js';
 import { childEnv } from '../helpers/child-env.js';
 
@@ -240,3 +242,28 @@ for (const step of ['workspace', 'binds']) {
     });
   });
 }
+
+test('a fork bomb is held and ends with the session', async (t) => {
+  if (!root) return t.skip('only ids of their own are counted alone');
+  const { PATH } = process.env;
+  process.env.PATH = plainPath;
+  const sandbox = await createSandbox({ provider: local({ isolation: 'landlock', limits: { processes: 200 } }) });
+  process.env.PATH = PATH;
+  const uid = Number((await sandbox.run('id -u')).stdout);
+  const owned = (name) => {
+    try {
+      return statSync(`/proc/${name}`).uid === uid;
+    } catch {
+      return false;
+    }
+  };
+  const count = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name) && owned(name)).length;
+  await sandbox.processes.start(
+    'python3 -c "import os,time,signal\nsignal.signal(15,signal.SIG_IGN)\nwhile 1:\n try: os.fork()\n except OSError: time.sleep(0.01)"',
+  );
+  while (count() < 150) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(uid > 65536);
+  assert.ok(count() <= 210);
+  await sandbox.stop();
+  assert.equal(count(), 0);
+});

@@ -5,7 +5,9 @@
  *
  * Bound to no library, so that it fits into whatever libc a command has.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
