@@ -88,6 +88,11 @@ struct sbx_session {
   struct sbx__client* buckets[BUCKETS];
   struct emptying* emptying;
 
+  bool paused;
+  struct outgoing* held; /* commands that wait for the end of the pause */
+  struct outgoing** held_last;
+  struct emptying* pausing; /* calls in the order of their answers */
+
   bool settled; /* everything about the end was reported */
   bool closing;
   sbx_session_cb close_cb;
@@ -111,7 +116,7 @@ static void close_fds(const int* fds, size_t n) {
 
 static void reref(struct sbx_session* s) {
   bool busy = s->state == STARTING || s->closing || s->clients > 0 ||
-              s->emptying != NULL;
+              s->emptying != NULL || s->pausing != NULL;
   uv_handle_t* handles[] = {(uv_handle_t*) &s->control,
                             (uv_handle_t*) &s->timer,
                             (uv_handle_t*) &s->gone};
@@ -133,6 +138,10 @@ uv_loop_t* sbx__session_loop(const struct sbx_session* s) {
 
 bool sbx__session_running(const struct sbx_session* s) {
   return s->state == READY && !s->closing;
+}
+
+bool sbx__session_paused(const struct sbx_session* s) {
+  return s->paused;
 }
 
 void sbx__session_attach(struct sbx_session* s, struct sbx__client* c) {
@@ -189,6 +198,17 @@ static void settle_emptying(struct sbx_session* s) {
   reref(s);
 }
 
+/* PID 1 answers pauses in their order. */
+static void settle_pausing(struct sbx_session* s) {
+  struct emptying* e = s->pausing;
+
+  if (e == NULL) return;
+  s->pausing = e->next;
+  if (e->cb != NULL) e->cb(e->arg);
+  free(e);
+  reref(s);
+}
+
 /* ---- sending ---- */
 
 static void outgoing_free(struct outgoing* o) {
@@ -204,6 +224,13 @@ static void drop_queue(struct sbx_session* s) {
     outgoing_free(o);
   }
   s->last = &s->first;
+  while (s->held != NULL) {
+    struct outgoing* o = s->held;
+
+    s->held = o->next;
+    outgoing_free(o);
+  }
+  s->held_last = &s->held;
 }
 
 /* 0, or a negative errno. The descriptors stay the caller's. */
@@ -248,12 +275,12 @@ static void watch(struct sbx_session* s, bool writing) {
                 on_control);
 }
 
-static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
-                   const int* fds, size_t nfds) {
+static struct outgoing* outgoing_new(const struct iovec* iov, size_t niov,
+                                     const int* fds, size_t nfds) {
   size_t len = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
   struct outgoing* o = malloc(sizeof(*o) + len);
 
-  if (o == NULL) return -ENOMEM;
+  if (o == NULL) return NULL;
   o->next = NULL;
   o->len = len;
   o->nfds = nfds;
@@ -261,6 +288,33 @@ static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
   memcpy(o->bytes, iov[0].iov_base, iov[0].iov_len);
   if (niov > 1)
     memcpy(o->bytes + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
+  return o;
+}
+
+static int hold(struct sbx_session* s, const struct iovec* iov, size_t niov,
+                const int* fds, size_t nfds) {
+  struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
+
+  if (o == NULL) return -ENOMEM;
+  *s->held_last = o;
+  s->held_last = &o->next;
+  return 0;
+}
+
+static void release_held(struct sbx_session* s) {
+  if (s->held == NULL) return;
+  *s->last = s->held;
+  s->last = s->held_last;
+  s->held = NULL;
+  s->held_last = &s->held;
+  if (!s->writing) watch(s, true);
+}
+
+static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
+                   const int* fds, size_t nfds) {
+  struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
+
+  if (o == NULL) return -ENOMEM;
   *s->last = o;
   s->last = &o->next;
   if (!s->writing) watch(s, true);
@@ -277,7 +331,10 @@ int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
   size_t niov = len > 0 ? 2 : 1;
   int err = -EPIPE;
 
-  if (s->control_fd >= 0 && s->state <= READY) {
+  if (s->paused && msg->type == SBX_MSG_SPAWN && s->state == READY) {
+    err = hold(s, iov, niov, fds, nfds);
+    if (err == 0) return 0;
+  } else if (s->control_fd >= 0 && s->state <= READY) {
     err = s->first != NULL ? -EAGAIN
                            : send_now(s->control_fd, iov, niov, fds, nfds);
     if (passes(err)) {
@@ -362,6 +419,7 @@ static void on_reaped(struct sbx_session* s) {
   if (s->pid_fd >= 0) uv_poll_stop(&s->gone);
   settle_clients(s);
   settle_emptying(s);
+  while (s->pausing != NULL) settle_pausing(s);
   if (!s->was_ready)
     report_failure(s);
   else if (!s->closing)
@@ -540,12 +598,18 @@ static void on_message(struct sbx_session* s, struct received* r) {
   switch (r->msg.type) {
     case SBX_MSG_READY: on_ready(s, r); break;
     case SBX_MSG_FAIL: on_fail(s, r); break;
+    case SBX_MSG_PAUSED:
+    case SBX_MSG_UNPAUSED: settle_pausing(s); break;
     case SBX_MSG_EMPTY:
       uv_timer_stop(&s->timer);
       settle_emptying(s);
       break;
     default:
       c = client_of(s, r->msg.id);
+      if (c != NULL && c->on_fd != NULL && r->nfds == 1) {
+        c->on_fd(c, &r->msg, r->fds[0]);
+        r->nfds = 0;
+      }
       if (c != NULL) c->on_message(c, &r->msg, r->payload, r->len);
   }
   close_fds(r->fds, r->nfds);
@@ -740,6 +804,7 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
   s->events = *events;
   s->control_fd = s->life_fd = s->pid_fd = -1;
   s->last = &s->first;
+  s->held_last = &s->held;
   err = start_launcher(s, config);
   if (err != 0) {
     if (s->handles > 0)
@@ -762,6 +827,34 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
 
 /* ---- ending ---- */
 
+static void tell_clients(struct sbx_session* s) {
+  for (size_t i = 0; i < BUCKETS; i++)
+    for (struct sbx__client* c = s->buckets[i]; c != NULL; c = c->next)
+      if (c->on_paused != NULL) c->on_paused(c, s->paused);
+}
+
+void sbx_session_pause(struct sbx_session* s, bool paused, sbx_session_cb cb,
+                       void* arg) {
+  struct sbx_msg msg = {.type = paused ? SBX_MSG_PAUSE : SBX_MSG_UNPAUSE};
+  struct emptying* e = malloc(sizeof(*e));
+  struct emptying** at = &s->pausing;
+
+  if (e == NULL || s->state != READY ||
+      sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
+    free(e);
+    if (cb != NULL) cb(arg);
+    return;
+  }
+  *e = (struct emptying){NULL, cb, arg};
+  while (*at != NULL) at = &(*at)->next;
+  *at = e;
+  reref(s);
+  if (s->paused == paused) return;
+  s->paused = paused;
+  if (!paused) release_held(s);
+  tell_clients(s);
+}
+
 void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
                          sbx_session_cb cb, void* arg) {
   struct sbx_msg msg = {.type = SBX_MSG_END,
@@ -771,6 +864,7 @@ void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
                         .b = SBX_SCOPE_ALL};
   struct emptying* e = malloc(sizeof(*e));
 
+  if (s->paused) sbx_session_pause(s, false, NULL, NULL);
   if (e == NULL || s->state != READY ||
       sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
     free(e);

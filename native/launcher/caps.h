@@ -14,6 +14,8 @@ struct sbx_limits {
   uint64_t processes;
   uint64_t files_soft;
   uint64_t files_hard;
+  uint64_t file_size; /* 0: none; and one more applies where `apply` is false */
+  uint64_t data;
 };
 
 /* Empties every capability set for good and hides this process from ptrace
@@ -22,5 +24,10 @@ int sbx_caps_drop(void);
 
 /* Sets the limits that hold for PID 1 as well, fills those of the commands. */
 int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits);
+
+/* Those of the commands where they are not isolated: what was asked for, and
+ * no number of processes, which would be one of the whole user. */
+void sbx_limits_of_none(const struct sbx_config* config,
+                        struct sbx_limits* limits);
 
 #endif

@@ -38,7 +38,7 @@ static int sbx__step(struct sbx__setup* s, uint32_t step, const char* what) {
 /* The monitor writes the id maps first. If it dies, its end of the pipe closes
  * and so does this launcher; a parent-death signal alone could come too early
  * to be heard. */
-static void sbx__wait_for_monitor(int lifeline) {
+static char sbx__wait_for_monitor(int lifeline) {
   char byte;
   ssize_t n;
 
@@ -46,6 +46,30 @@ static void sbx__wait_for_monitor(int lifeline) {
     n = read(lifeline, &byte, 1);
   } while (n < 0 && errno == EINTR);
   if (n != 1) _exit(1);
+  return byte;
+}
+
+/* What watches over the limits: the control group where the monitor could put
+ * us into one, else this process. */
+static void sbx__watch(struct sbx__setup* s, char word) {
+  const struct sbx_config* c = s->in->config;
+  const struct sbx_cgroup* g = s->in->cgroup;
+  bool grouped = word == SBX_WORD_GROUP;
+
+  s->spec.freezer = (struct sbx_freezer){-1, -1, -1, -1};
+  s->spec.memory_events = -1;
+  if (grouped) {
+    s->spec.ready_flags |= g->flags;
+    s->spec.memory_events = g->memory_events;
+    if (g->flags & SBX_READY_FREEZER) s->spec.freezer = g->freezer;
+  }
+  s->spec.memory = c->memory;
+  s->spec.file_size = c->file_size;
+  s->spec.workspace_size = c->workspace_size;
+  s->spec.watch.memory =
+      s->spec.ready_flags & SBX_READY_CGROUP_MEMORY ? 0 : c->memory;
+  s->spec.watch.processes = s->spec.alone ? c->nproc : 0;
+  s->spec.watch.workspace = c->workspace_size > 0;
 }
 
 static int sbx__become(struct sbx__setup* s) {
@@ -174,7 +198,7 @@ void sbx_setup_inside(const struct sbx_setup_input* in) {
   s.spec.ready_flags = SBX_READY_OWN_PROC;
   if (in->tree >= 0) s.spec.ready_flags |= SBX_READY_IDMAPPED;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sbx__wait_for_monitor(in->lifeline);
+  sbx__watch(&s, sbx__wait_for_monitor(in->lifeline));
   if (sbx__inside(&s) == 0) sbx_zygote_run(s.zygote);
   sbx_report_fail(&s.report, in->control);
   _exit(1);
@@ -185,7 +209,8 @@ void sbx_setup_outside(const struct sbx_setup_input* in) {
 
   sbx__init(&s, in);
   /* No parent-death signal: here the descendants have to be killed first. */
-  sbx__wait_for_monitor(in->lifeline);
+  sbx__watch(&s, sbx__wait_for_monitor(in->lifeline));
+  sbx_limits_of_none(in->config, &s.spec.limits);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (sbx__step(&s, SBX_SETUP_READY, "") == 0 &&
       sbx__folders(&s, in->config->workspace) == 0 && sbx__prepare(&s) == 0)

@@ -2,6 +2,7 @@
 #ifndef SBX_LAUNCHER_SETUP_H
 #define SBX_LAUNCHER_SETUP_H
 
+#include "cgroup.h"
 #include "config.h"
 
 /* What the monitor hands to its child. */
@@ -10,6 +11,7 @@ struct sbx_setup_input {
   int control;
   int lifeline; /* read end; a byte means go, end of file means give up */
   int tree;     /* id-mapped workspace or -1 */
+  const struct sbx_cgroup* cgroup; /* of the session, as far as there is one */
 };
 
 /* Runs in the child: sets everything up and serves, or reports the step that
