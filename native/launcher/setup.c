@@ -69,6 +69,7 @@ static void sbx__watch(struct sbx__setup* s, char word) {
   s->spec.watch.memory =
       s->spec.ready_flags & SBX_READY_CGROUP_MEMORY ? 0 : c->memory;
   s->spec.watch.processes = s->spec.alone ? c->nproc : 0;
+  s->spec.watch.alone = s->spec.alone;
   s->spec.watch.workspace = c->workspace_size > 0;
 }
 

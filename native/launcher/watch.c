@@ -12,9 +12,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "shmem.h"
+
 enum {
   SBX__TICK_MS = 250,
   SBX__CLOSE_MS = 50, /* when half of the memory is used */
+  SBX__HIDDEN_MS = 500, /* between looks at what nobody has mapped */
+  SBX__QUIET_MS = 200,  /* for the culprit's memory to go */
   SBX__DEPTH_MAX = 64
 };
 
@@ -28,6 +32,8 @@ struct sbx_watch {
   struct sbx_watch_spec spec;
   uint64_t due;
   uint64_t exact_at; /* the next exact look; it may cost */
+  uint64_t hidden_at;
+  uint64_t hidden; /* bytes in memfds and detached segments */
   struct sbx__written* written; /* sorted by pid, as the scan was */
   size_t written_len;
 };
@@ -87,17 +93,19 @@ static uint64_t sbx__field(const char* text, const char* name) {
   return at == NULL ? 0 : strtoull(at + strlen(name), NULL, 10);
 }
 
-/* Its share of the pages that are not a file's. A process that hides its pages
- * is counted with all it has. */
-static uint64_t sbx__exact(int proc, pid_t pid) {
+/* Its share of the pages that are not a file's, and its memfds, mapped or not.
+ * A process that hides its pages is counted with all it has. */
+static uint64_t sbx__exact(int proc, pid_t pid, struct sbx_shmem_seen* seen) {
+  uint64_t memfds = sbx_shmem_memfds(proc, pid, seen), shared;
   char text[2048];
 
   if (sbx__read(proc, pid, "smaps_rollup", text, sizeof(text)) < 0)
-    return sbx__resident(proc, pid);
+    return sbx__resident(proc, pid) + memfds;
   if (strstr(text, "\nPss_Anon:") == NULL)
-    return sbx__field(text, "\nPss:") * 1024;
-  return (sbx__field(text, "\nPss_Anon:") +
-          sbx__field(text, "\nPss_Shmem:")) * 1024;
+    return sbx__field(text, "\nPss:") * 1024 + memfds;
+  shared = sbx__field(text, "\nPss_Shmem:") * 1024;
+  return sbx__field(text, "\nPss_Anon:") * 1024 +
+         (shared > memfds ? shared : memfds);
 }
 
 static uint64_t sbx__wrote(int proc, pid_t pid) {
@@ -206,28 +214,58 @@ static uint64_t sbx__ms(void) {
   return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
 }
 
+static void sbx__look_hidden(struct sbx_watch* w,
+                             const struct sbx_procs* procs, int proc,
+                             uint64_t now) {
+  struct sbx_shmem_seen seen = {0};
+  size_t i;
+
+  if (now < w->hidden_at) return;
+  w->hidden_at = now + SBX__HIDDEN_MS;
+  w->hidden = w->spec.alone ? sbx_shmem_detached(proc, 0) : 0;
+  for (i = 0; i < procs->len; i++)
+    w->hidden += sbx_shmem_memfds(proc, procs->list[i].pid, &seen);
+  sbx_shmem_forget(&seen);
+}
+
+/* Each process's share into `amounts`; the sum with what belongs to none. */
+static uint64_t sbx__sum_exact(const struct sbx_watch* w,
+                               const struct sbx_procs* procs, int proc,
+                               uint64_t* amounts) {
+  uint64_t sum = w->spec.alone ? sbx_shmem_detached(proc, 0) : 0;
+  struct sbx_shmem_seen seen = {0};
+  size_t i;
+
+  for (i = 0; i < procs->len; i++)
+    sum += amounts[i] = sbx__exact(proc, procs->list[i].pid, &seen);
+  sbx_shmem_forget(&seen);
+  return sum;
+}
+
 bool sbx_watch_memory(struct sbx_watch* w, const struct sbx_procs* procs,
                       int proc, uint64_t now, const pid_t* commands,
                       size_t count, struct sbx_culprit* out) {
   uint64_t* amounts;
-  uint64_t sum = 0;
+  uint64_t sum;
   bool over;
   size_t i;
 
   w->due = now + SBX__TICK_MS;
   if (w->spec.memory == 0) return false;
-  for (i = 0; i < procs->len; i++)
+  sbx__look_hidden(w, procs, proc, now);
+  for (sum = w->hidden, i = 0; i < procs->len; i++)
     sum += sbx__resident(proc, procs->list[i].pid);
   if (sum > w->spec.memory / 2) w->due = now + SBX__CLOSE_MS;
   if (sum <= w->spec.memory || now < w->exact_at) return false;
 
   amounts = calloc(procs->len + 1, sizeof(*amounts));
   if (amounts == NULL) return false;
-  for (sum = 0, i = 0; i < procs->len; i++)
-    sum += amounts[i] = sbx__exact(proc, procs->list[i].pid);
+  sum = sbx__sum_exact(w, procs, proc, amounts);
   w->exact_at = now + 10 * (sbx__ms() - now);
   over = sum > w->spec.memory &&
          sbx__largest(procs, amounts, commands, count, out);
+  if (sum > w->spec.memory && w->spec.alone) sbx_shmem_detached(proc, 1);
+  if (over) w->exact_at = now + SBX__QUIET_MS;
   free(amounts);
   return over;
 }

@@ -14,6 +14,7 @@ struct sbx_watch_spec {
   uint64_t memory;    /* bytes, 0: nothing to watch */
   uint64_t processes; /* the kernel's own limit, to tell when it was reached */
   bool workspace;     /* who writes may be asked */
+  bool alone;         /* System V memory is the sandbox's own */
 };
 
 struct sbx_watch;
