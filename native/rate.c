@@ -16,7 +16,7 @@ size_t sbx_rate_allow(const struct sbx_rate* r, uint64_t now, size_t want) {
   uint64_t missing;
   double bytes;
 
-  if (r->per_second == 0 || now >= r->full_at + SECOND) return want;
+  if (r->per_second == 0) return want;
   missing = r->full_at > now ? r->full_at - now : 0;
   if (missing >= SECOND) return 0;
   bytes = (double) (SECOND - missing) / (double) SECOND *

@@ -47,7 +47,7 @@ static void a_rate_gives_a_second_at_once(void** state) {
   sbx_rate_take(&r, SECOND, 1000);
   assert_int_equal(sbx_rate_allow(&r, SECOND, 5000), 0);
   assert_int_equal(sbx_rate_allow(&r, SECOND + SECOND / 2, 5000), 500);
-  assert_int_equal(sbx_rate_allow(&r, 9 * SECOND, 5000), 5000 / 5);
+  assert_int_equal(sbx_rate_allow(&r, 9 * SECOND, 5000), 1000);
   assert_true(sbx_rate_wait(&r, SECOND) > 0);
 }
 
@@ -228,7 +228,7 @@ static void memory_of_a_left_process(void** state) {
   kit_shell(&k, &r,
             "(setsid sh -c '" HOG " | sleep 1000' >/dev/null 2>&1 </dev/null &)");
   kit_finish(&r);
-  kit_shell(&k, &r, "while pgrep -f 300000000 >/dev/null; do sleep 0.1; done");
+  kit_shell(&k, &r, "while pgrep -x tail >/dev/null; do sleep 0.1; done");
   assert_int_equal(r.result.exit_code, 0);
   kit_finish(&r);
   over(&k);
