@@ -7,9 +7,9 @@ import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
 
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 
-async function until(check) {
+async function until(check, what) {
   for (let i = 0; i < 1000 && !check(); i++) await sleep(10);
-  assert.ok(check());
+  assert.ok(check(), String(what?.()));
 }
 
 const ticker = 'while :; do echo x; sleep 0.02; done';
@@ -85,14 +85,15 @@ for (const isolation of ['full', 'none']) {
   test(`${isolation}: a shell at a terminal`, async () => {
     await withSandbox({ provider: provider() }, async sandbox => {
       const shell = await sandbox.processes.start(['sh', '-i'], { pty: true, env: { PS1: '$ ' } });
+      await until(() => shell.stdout === '$ ', () => JSON.stringify(shell.stdout));
       await shell.write('echo $((6 * 7))\n');
-      await until(() => shell.stdout.includes('\n42'));
+      await until(() => shell.stdout.includes('\n42'), () => JSON.stringify(shell.stdout));
       await shell.write("sh -c 'echo started; exec sleep 1000'\n");
-      await until(() => shell.stdout.includes('\nstarted'));
+      await until(() => shell.stdout.includes('\nstarted'), () => JSON.stringify(shell.stdout));
       await shell.signal('INT');
-      await until(() => shell.stdout.endsWith('\n$ '));
+      await until(() => shell.stdout.endsWith('\n$ '), () => JSON.stringify(shell.stdout));
       await shell.write('echo again\n');
-      await until(() => shell.stdout.includes('\nagain'));
+      await until(() => shell.stdout.includes('\nagain'), () => JSON.stringify(shell.stdout));
       await shell.closeStdin();
       assert.equal((await shell.wait()).timedOut, false);
       assert.equal(await shell.signal('TERM'), false);
