@@ -145,6 +145,13 @@ static int read_network(struct reader* r) {
 
 /* ---- paths ---- */
 
+static bool is_link(const char* path) {
+  struct statx st;
+
+  return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st) == 0 &&
+         S_ISLNK(st.stx_mode);
+}
+
 /* 0, or the errno of looking at it. */
 static int look(const char* path, struct statx* st) {
   return statx(AT_FDCWD, path, 0, STATX_TYPE | STATX_MODE, st) == 0 ? 0 : errno;
@@ -178,6 +185,10 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   if (err != ENOENT)
     return INVALID(r, "%s \"%.200s\" cannot be used: %s.", name, path,
                    sbx_sys_text(err, words));
+  if (is_link(path))
+    return INVALID(r, "%s \"%.200s\" is a link to something that does not "
+                      "exist: create that or name another folder.",
+                   name, path);
   snprintf(parent, sizeof(parent), "%s", path);
   slash = strrchr(parent, '/');
   while (slash > parent && slash[1] == '\0') {
@@ -186,7 +197,12 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   }
   slash[slash == parent] = '\0';
   err = look(parent, &st);
-  if (err == 0 && S_ISDIR(st.stx_mode)) return 0;
+  if (err == 0 && S_ISDIR(st.stx_mode)) {
+    if (access(parent, W_OK | X_OK) == 0) return 0;
+    return INVALID(r, "%s \"%.200s\" does not exist and cannot be made: this "
+                      "user may not write to the folder above it.",
+                   name, path);
+  }
   return INVALID(r, "%s \"%.200s\" does not exist and neither does the folder "
                     "above it: create that first.",
                  name, path);

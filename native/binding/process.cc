@@ -104,6 +104,14 @@ void Process::ReadEvents(Napi::Object events) {
   Adopt(&exited_, events.Get("onExit"));
 }
 
+// The callbacks often hold the object that holds them: no collector sees that.
+void Process::DropEvents() {
+  for (auto* reference : {&spawned_, &bytes_, &text_, &exited_}) {
+    reference->Reset();
+  }
+  context_.reset();
+}
+
 Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
                            sbx_sandbox* sandbox) {
   Napi::Env env = info.Env();
@@ -218,6 +226,7 @@ void Process::on_exit(void* data, const sbx_process_result* result) {
   Napi::Value value = self->MakeResult(env, *result);
   if (self->collect_) self->CloseNative();
   self->Emit(self->exited_, {value});
+  self->DropEvents();
   self->Unref();
 }
 
