@@ -364,7 +364,8 @@ int sbx_process_write(struct sbx_process* p, const void* bytes, size_t len,
 int sbx_process_close_stdin(struct sbx_process* p) {
   if (p->settled || p->closed || p->input.fd < 0) return 0;
   /* A terminal has one line to both sides: its end is a character. */
-  if (p->terminal && !p->input.ending) sbx_process_write(p, "\4", 1, NULL, NULL);
+  if (p->terminal && !p->input.ending)
+    sbx_process_write(p, "\4", 1, NULL, NULL);
   p->input.ending = true;
   if (p->input.first == NULL) input_end(p, 0);
   return 0;
@@ -809,7 +810,7 @@ static void start_timer(struct sbx_process* p, uint64_t timeout_ms) {
   p->handles++;
   p->timed = true;
   p->time_left = timeout_ms;
-  if (p->session == NULL || !sbx__session_paused(p->session)) on_paused(&p->client, false);
+  if (!sbx__session_paused(p->session)) on_paused(&p->client, false);
 }
 
 static int spawn_error(struct sbx_error* error, int err) {

@@ -53,6 +53,11 @@ struct outgoing {
   char bytes[];
 };
 
+struct queue {
+  struct outgoing* first;
+  struct outgoing* last; /* of a queue that is not empty */
+};
+
 /* One sbx_session_end_all that waits for EMPTY. */
 struct emptying {
   struct emptying* next;
@@ -72,8 +77,7 @@ struct sbx_session {
   int control_fd;
   int life_fd;
   bool writing;
-  struct outgoing* first;
-  struct outgoing** last;
+  struct queue out;
 
   pid_t pid;
   int pid_fd;
@@ -89,8 +93,7 @@ struct sbx_session {
   struct emptying* emptying;
 
   bool paused;
-  struct outgoing* held; /* commands that wait for the end of the pause */
-  struct outgoing** held_last;
+  struct queue held; /* commands that wait for the end of the pause */
   struct emptying* pausing; /* calls in the order of their answers */
 
   bool settled; /* everything about the end was reported */
@@ -216,21 +219,22 @@ static void outgoing_free(struct outgoing* o) {
   free(o);
 }
 
-static void drop_queue(struct sbx_session* s) {
-  while (s->first != NULL) {
-    struct outgoing* o = s->first;
+static void append(struct queue* q, struct outgoing* first,
+                   struct outgoing* last) {
+  if (q->first == NULL)
+    q->first = first;
+  else
+    q->last->next = first;
+  q->last = last;
+}
 
-    s->first = o->next;
+static void drop_queue(struct queue* q) {
+  while (q->first != NULL) {
+    struct outgoing* o = q->first;
+
+    q->first = o->next;
     outgoing_free(o);
   }
-  s->last = &s->first;
-  while (s->held != NULL) {
-    struct outgoing* o = s->held;
-
-    s->held = o->next;
-    outgoing_free(o);
-  }
-  s->held_last = &s->held;
 }
 
 /* 0, or a negative errno. The descriptors stay the caller's. */
@@ -296,17 +300,14 @@ static int hold(struct sbx_session* s, const struct iovec* iov, size_t niov,
   struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
 
   if (o == NULL) return -ENOMEM;
-  *s->held_last = o;
-  s->held_last = &o->next;
+  append(&s->held, o, o);
   return 0;
 }
 
 static void release_held(struct sbx_session* s) {
-  if (s->held == NULL) return;
-  *s->last = s->held;
-  s->last = s->held_last;
-  s->held = NULL;
-  s->held_last = &s->held;
+  if (s->held.first == NULL) return;
+  append(&s->out, s->held.first, s->held.last);
+  s->held.first = NULL;
   if (!s->writing) watch(s, true);
 }
 
@@ -315,8 +316,7 @@ static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
   struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
 
   if (o == NULL) return -ENOMEM;
-  *s->last = o;
-  s->last = &o->next;
+  append(&s->out, o, o);
   if (!s->writing) watch(s, true);
   return 0;
 }
@@ -335,7 +335,7 @@ int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
     err = hold(s, iov, niov, fds, nfds);
     if (err == 0) return 0;
   } else if (s->control_fd >= 0 && s->state <= READY) {
-    err = s->first != NULL ? -EAGAIN
+    err = s->out.first != NULL ? -EAGAIN
                            : send_now(s->control_fd, iov, niov, fds, nfds);
     if (passes(err)) {
       err = enqueue(s, iov, niov, fds, nfds);
@@ -347,15 +347,14 @@ int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
 }
 
 static void on_writable(struct sbx_session* s) {
-  while (s->first != NULL) {
-    struct outgoing* o = s->first;
+  while (s->out.first != NULL) {
+    struct outgoing* o = s->out.first;
     struct iovec iov = {o->bytes, o->len};
     int err = send_now(s->control_fd, &iov, 1, o->fds, o->nfds);
 
     /* Any other failure means a dead peer: its EOF is on the way. */
     if (passes(err)) return;
-    s->first = o->next;
-    if (s->first == NULL) s->last = &s->first;
+    s->out.first = o->next;
     outgoing_free(o);
   }
   watch(s, false);
@@ -500,7 +499,8 @@ static void begin_end(struct sbx_session* s) {
   uv_poll_stop(&s->control);
   close_fd(&s->control_fd);
   close_fd(&s->life_fd);
-  drop_queue(s);
+  drop_queue(&s->out);
+  drop_queue(&s->held);
   arm(s, HUNG_MS);
   reref(s);
 }
@@ -803,8 +803,6 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
   s->loop = loop;
   s->events = *events;
   s->control_fd = s->life_fd = s->pid_fd = -1;
-  s->last = &s->first;
-  s->held_last = &s->held;
   err = start_launcher(s, config);
   if (err != 0) {
     if (s->handles > 0)
@@ -833,6 +831,13 @@ static void tell_clients(struct sbx_session* s) {
       if (c->on_paused != NULL) c->on_paused(c, s->paused);
 }
 
+static void note_paused(struct sbx_session* s, bool paused) {
+  if (s->paused == paused) return;
+  s->paused = paused;
+  if (!paused) release_held(s);
+  tell_clients(s);
+}
+
 void sbx_session_pause(struct sbx_session* s, bool paused, sbx_session_cb cb,
                        void* arg) {
   struct sbx_msg msg = {.type = paused ? SBX_MSG_PAUSE : SBX_MSG_UNPAUSE};
@@ -849,10 +854,7 @@ void sbx_session_pause(struct sbx_session* s, bool paused, sbx_session_cb cb,
   while (*at != NULL) at = &(*at)->next;
   *at = e;
   reref(s);
-  if (s->paused == paused) return;
-  s->paused = paused;
-  if (!paused) release_held(s);
-  tell_clients(s);
+  note_paused(s, paused);
 }
 
 void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
@@ -864,7 +866,7 @@ void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
                         .b = SBX_SCOPE_ALL};
   struct emptying* e = malloc(sizeof(*e));
 
-  if (s->paused) sbx_session_pause(s, false, NULL, NULL);
+  note_paused(s, false); /* as the end of all does on the other side */
   if (e == NULL || s->state != READY ||
       sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
     free(e);

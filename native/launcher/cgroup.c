@@ -23,7 +23,7 @@
 
 enum {
   SBX__PERIOD_US = 100000,
-  SBX__SPARE_PROCESSES = 16, /* PID 1's own; the commands' limit is RLIMIT_NPROC */
+  SBX__SPARE_PROCESSES = 16, /* PID 1's own; RLIMIT_NPROC is the exact limit */
   SBX__REMOVE_TRIES = 500
 };
 

@@ -441,6 +441,19 @@ static void sbx__on_signal(struct sbx_zygote* z, const struct sbx__request* r) {
   }
 }
 
+static void sbx__tell_paused(struct sbx_zygote* z, uint32_t type) {
+  struct sbx_msg msg = {.type = type, .a = sbx_pause_is_frozen(z->pause)};
+  sbx__answer(z, &msg, NULL);
+}
+
+/* Each PAUSE has its answer, also one that is over before it was reached. */
+static void sbx__end_pause(struct sbx_zygote* z) {
+  bool pausing = sbx_pause_due(z->pause) != UINT64_MAX;
+
+  sbx_pause_end(z->pause, &z->procs);
+  if (pausing) sbx__tell_paused(z, SBX_MSG_PAUSED);
+}
+
 static void sbx__kill_all(struct sbx_zygote* z) {
   if (z->spec.alone)
     sbx__signal_all(z, SIGKILL);
@@ -453,7 +466,7 @@ static void sbx__on_end_all(struct sbx_zygote* z, uint64_t grace) {
 
   if (!z->end_all.active || at < z->end_all.kill_at) z->end_all.kill_at = at;
   z->end_all.active = true;
-  sbx_pause_end(z->pause, &z->procs);
+  sbx__end_pause(z);
   if (grace > 0) {
     sbx__signal_all(z, SIGTERM);
     sbx__signal_all(z, SIGCONT);
@@ -613,16 +626,8 @@ static void sbx__on_lifeline(struct sbx_zygote* z) {
 
 /* ---- pausing ---- */
 
-static void sbx__tell_paused(struct sbx_zygote* z, uint32_t type) {
-  struct sbx_msg msg = {.type = type, .a = sbx_pause_is_frozen(z->pause)};
-  sbx__answer(z, &msg, NULL);
-}
-
 static void sbx__on_unpause(struct sbx_zygote* z) {
-  bool pausing = sbx_pause_due(z->pause) != UINT64_MAX;
-
-  sbx_pause_end(z->pause, &z->procs);
-  if (pausing) sbx__tell_paused(z, SBX_MSG_PAUSED); /* it is over already */
+  sbx__end_pause(z);
   sbx__tell_paused(z, SBX_MSG_UNPAUSED);
 }
 
