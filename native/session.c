@@ -58,6 +58,14 @@ struct queue {
   struct outgoing* last; /* of a queue that is not empty */
 };
 
+/* One sbx_session_pause that waits for its answer. */
+struct pausing {
+  struct pausing* next;
+  bool paused;
+  sbx_session_cb cb;
+  void* arg;
+};
+
 /* One sbx_session_end_all that waits for EMPTY. */
 struct emptying {
   struct emptying* next;
@@ -94,7 +102,7 @@ struct sbx_session {
 
   bool paused;
   struct queue held; /* commands that wait for the end of the pause */
-  struct emptying* pausing; /* calls in the order of their answers */
+  struct pausing* pausing; /* calls in the order of their answers */
 
   bool settled; /* everything about the end was reported */
   bool closing;
@@ -201,15 +209,23 @@ static void settle_emptying(struct sbx_session* s) {
   reref(s);
 }
 
-/* PID 1 answers pauses in their order. */
-static void settle_pausing(struct sbx_session* s) {
-  struct emptying* e = s->pausing;
+static void settle_first_pausing(struct sbx_session* s) {
+  struct pausing* p = s->pausing;
 
-  if (e == NULL) return;
-  s->pausing = e->next;
-  if (e->cb != NULL) e->cb(e->arg);
-  free(e);
+  s->pausing = p->next;
+  if (p->cb != NULL) p->cb(p->arg);
+  free(p);
   reref(s);
+}
+
+/* PID 1 answers in order, but for pauses that ended before they were reached. */
+static void settle_pausing(struct sbx_session* s, bool paused) {
+  while (s->pausing != NULL) {
+    bool last = s->pausing->paused == paused;
+
+    settle_first_pausing(s);
+    if (last) return;
+  }
 }
 
 /* ---- sending ---- */
@@ -379,6 +395,7 @@ static void on_closed(uv_handle_t* handle) {
 static void close_handles(struct sbx_session* s) {
   uv_close((uv_handle_t*) &s->timer, on_closed);
   uv_close((uv_handle_t*) &s->control, on_closed);
+  close_fd(&s->control_fd);
   if (s->pid_fd >= 0) uv_close((uv_handle_t*) &s->gone, on_closed);
   close_fd(&s->pid_fd);
 }
@@ -418,7 +435,7 @@ static void on_reaped(struct sbx_session* s) {
   if (s->pid_fd >= 0) uv_poll_stop(&s->gone);
   settle_clients(s);
   settle_emptying(s);
-  while (s->pausing != NULL) settle_pausing(s);
+  while (s->pausing != NULL) settle_first_pausing(s);
   if (!s->was_ready)
     report_failure(s);
   else if (!s->closing)
@@ -493,11 +510,13 @@ static void on_timer(uv_timer_t* handle) {
   }
 }
 
-/* Lets go of both ends: PID 1 and the monitor see it and end everything. */
+/* Lets go of both ends: PID 1 and the monitor see it and end everything. The
+ * socket itself stays open until its handle is closed: libuv takes the number
+ * out of its epoll set once more then, whoever has it by that time. */
 static void begin_end(struct sbx_session* s) {
   s->state = ENDING;
   uv_poll_stop(&s->control);
-  close_fd(&s->control_fd);
+  shutdown(s->control_fd, SHUT_RDWR);
   close_fd(&s->life_fd);
   drop_queue(&s->out);
   drop_queue(&s->held);
@@ -598,10 +617,11 @@ static void on_message(struct sbx_session* s, struct received* r) {
   switch (r->msg.type) {
     case SBX_MSG_READY: on_ready(s, r); break;
     case SBX_MSG_FAIL: on_fail(s, r); break;
-    case SBX_MSG_PAUSED:
-    case SBX_MSG_UNPAUSED: settle_pausing(s); break;
+    case SBX_MSG_PAUSED: settle_pausing(s, true); break;
+    case SBX_MSG_UNPAUSED: settle_pausing(s, false); break;
     case SBX_MSG_EMPTY:
       uv_timer_stop(&s->timer);
+      while (s->pausing != NULL) settle_first_pausing(s);
       settle_emptying(s);
       break;
     default:
@@ -841,18 +861,18 @@ static void note_paused(struct sbx_session* s, bool paused) {
 void sbx_session_pause(struct sbx_session* s, bool paused, sbx_session_cb cb,
                        void* arg) {
   struct sbx_msg msg = {.type = paused ? SBX_MSG_PAUSE : SBX_MSG_UNPAUSE};
-  struct emptying* e = malloc(sizeof(*e));
-  struct emptying** at = &s->pausing;
+  struct pausing* p = malloc(sizeof(*p));
+  struct pausing** at = &s->pausing;
 
-  if (e == NULL || s->state != READY ||
+  if (p == NULL || s->state != READY ||
       sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
-    free(e);
+    free(p);
     if (cb != NULL) cb(arg);
     return;
   }
-  *e = (struct emptying){NULL, cb, arg};
+  *p = (struct pausing){NULL, paused, cb, arg};
   while (*at != NULL) at = &(*at)->next;
-  *at = e;
+  *at = p;
   reref(s);
   note_paused(s, paused);
 }

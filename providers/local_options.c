@@ -163,6 +163,25 @@ static int check_absolute(struct reader* r, const char* name,
   return INVALID(r, "%s must be an absolute path; got \"%.200s\".", name, path);
 }
 
+/* Folders of the kernel and of the system itself. As a workspace they would
+ * give commands what the sandbox is there to keep from them. */
+static bool is_system_folder(const char* path) {
+  static const char* const whole[] = {
+      "/proc", "/sys",   "/dev",   "/etc",     "/boot",     "/bin",    "/sbin",
+      "/lib",  "/lib32", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib"};
+  static const char* const alone[] = {"/usr", "/var", "/run", "/home"};
+  char real[PATH_MAX];
+
+  if (realpath(path, real) == NULL) snprintf(real, sizeof(real), "%s", path);
+  if (sbx_view_below("/dev/shm", real) && strcmp(real, "/dev/shm") != 0)
+    return false;
+  for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+    if (sbx_view_below(whole[i], real)) return true;
+  for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++)
+    if (strcmp(real, alone[i]) == 0) return true;
+  return false;
+}
+
 /* A folder that is there, or that can be made because its parent is. */
 static int check_folder(struct reader* r, const char* name, const char* path) {
   struct statx st;
@@ -174,6 +193,10 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   if (err != 0) return err;
   if (strspn(path, "/.") == strlen(path))
     return INVALID(r, "%s must not be the root of this machine.", name);
+  if (is_system_folder(path))
+    return INVALID(r, "%s \"%.200s\" is a folder of the system itself: choose "
+                      "one of yours.",
+                   name, path);
   err = look(path, &st);
   if (err == 0 && !S_ISDIR(st.stx_mode))
     return INVALID(r, "%s \"%.200s\" is not a folder.", name, path);
@@ -280,15 +303,17 @@ static int read_place(struct reader* r) {
 }
 
 static int read_host_env(struct reader* r) {
-  struct sbx_local_list* out = &r->out->host_env;
   size_t n = sbx_options_count(r->o, "host.env");
+  char** items;
 
   if (n == 0) return 0;
-  out->items = calloc(n, sizeof(*out->items));
-  if (out->items == NULL) return no_memory(r);
-  for (; out->len < n; out->len++) {
-    out->items[out->len] = strdup(sbx_options_item(r->o, "host.env", out->len));
-    if (out->items[out->len] == NULL) return no_memory(r);
+  items = calloc(n, sizeof(*items));
+  if (items == NULL) return no_memory(r);
+  r->out->host_env.items = items;
+  for (size_t i = 0; i < n; i++) {
+    items[i] = strdup(sbx_options_item(r->o, "host.env", i));
+    if (items[i] == NULL) return no_memory(r);
+    r->out->host_env.len = i + 1;
   }
   return 0;
 }

@@ -130,7 +130,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
       return await grep(this.#lease.native, options, {
         gitignore,
         extensions: this.#knownText(),
-        isTextFile: name => this.isTextFile(name),
+        isTextFile: this.isTextFile && (name => this.isTextFile(name)),
       });
     } catch (error) {
       if (error?.code === 'timeout') return this.#stoppedSearch(error, options.path);
@@ -150,6 +150,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   // are left out only where its set is surely the one known here.
   #knownText() {
     const known = [...textExtensions, ...(this._textExtensions ?? [])];
+    if (!this.isTextFile) return known; // older cores
     const isText = one => this.isTextFile(`a${one}`);
     const same = known.every(isText) && !unknown.some(one => !known.includes(one) && isText(one));
     return same ? known : undefined;

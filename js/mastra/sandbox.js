@@ -87,6 +87,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async start(options) {
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (signal?.aborted) throw abortError('start', signal.reason);
+    // Newer cores say so themselves.
+    if (this.status === 'destroyed') throw new Error('Cannot start a destroyed sandbox');
     try {
       const outcome = await settingUp.run(this, () => this.#lease.start());
       this.#logStart(outcome);

@@ -159,7 +159,8 @@ enum sbx_msg_type {
   SBX_MSG_LIMIT = 101,    /* a: enum sbx_limit that the command reached; before
                              its EXIT. payload: uint64_t, the limit */
   SBX_MSG_PAUSED = 102,   /* a: 1 = by the control group's freezer */
-  SBX_MSG_UNPAUSED = 103
+  SBX_MSG_UNPAUSED = 103  /* also for a PAUSE before it that was not reached; so
+                             does EMPTY, since END of ALL ends a pause */
 };
 
 enum sbx_limit {

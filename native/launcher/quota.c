@@ -27,9 +27,9 @@ struct sbx__level {
   int fd; /* -1: closed, to be found again */
   dev_t dev;
   ino_t ino;
-  char* names; /* of the folders in it, one after another */
-  size_t len;
-  size_t at;
+  size_t from; /* its folders' names in the list of names */
+  size_t at;   /* the next one */
+  size_t end;
 };
 
 struct sbx_quota {
@@ -46,6 +46,9 @@ struct sbx_quota {
   struct sbx__level* levels;
   size_t levels_len;
   size_t levels_size;
+  char* names; /* of folders still to be read, those of one level together */
+  size_t names_len;
+  size_t names_size;
 };
 
 struct sbx__entry {
@@ -78,7 +81,7 @@ static void sbx__pop(struct sbx_quota* q) {
   struct sbx__level* l = &q->levels[--q->levels_len];
 
   if (l->fd >= 0) close(l->fd);
-  free(l->names);
+  q->names_len = l->from;
 }
 
 static void sbx__clear(struct sbx_quota* q) {
@@ -89,6 +92,7 @@ static void sbx__clear(struct sbx_quota* q) {
 void sbx_quota_free(struct sbx_quota* q) {
   sbx__clear(q);
   free(q->levels);
+  free(q->names);
   close(q->folder);
   free(q);
 }
@@ -113,7 +117,9 @@ static bool sbx__push(struct sbx_quota* q, int fd) {
     return false;
   }
   l = &q->levels[q->levels_len++];
-  *l = (struct sbx__level){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
+  *l = (struct sbx__level){
+      .fd = fd, .dev = st.st_dev, .ino = st.st_ino, .from = q->names_len};
+  l->at = l->end = l->from;
   if (q->levels_len > SBX__OPEN_MAX) {
     struct sbx__level* far = l - SBX__OPEN_MAX;
     if (far->fd >= 0) close(far->fd);
@@ -139,15 +145,25 @@ static bool sbx__up(struct sbx_quota* q) {
 
 /* ---- reading ---- */
 
-static bool sbx__remember(struct sbx__level* l, const char* name) {
-  size_t len = strlen(name) + 1;
-  char* more = realloc(l->names, l->len + len);
+static bool sbx__room(struct sbx_quota* q, size_t len) {
+  size_t size = q->names_size == 0 ? 4096 : q->names_size;
+  char* more;
 
+  while (size - q->names_len < len) size *= 2;
+  if (size == q->names_size) return true;
+  more = realloc(q->names, size);
   if (more == NULL) return false;
-  memcpy(more + l->len, name, len);
-  l->names = more;
-  l->len += len;
+  q->names = more;
+  q->names_size = size;
   return true;
+}
+
+static void sbx__remember(struct sbx_quota* q, const char* name) {
+  size_t len = strlen(name) + 1;
+
+  if (!sbx__room(q, len)) return;
+  memcpy(q->names + q->names_len, name, len);
+  q->names_len += len;
 }
 
 /* A file with several names counts in parts, so no list of files is needed. */
@@ -161,7 +177,7 @@ static void sbx__count(struct sbx_quota* q, struct sbx__level* l,
   if (st.st_dev != l->dev) return;
   q->sum += (uint64_t) st.st_blocks * 512 /
             (S_ISDIR(st.st_mode) || st.st_nlink == 0 ? 1 : st.st_nlink);
-  if (S_ISDIR(st.st_mode)) sbx__remember(l, name);
+  if (S_ISDIR(st.st_mode)) sbx__remember(q, name);
 }
 
 static size_t sbx__read_level(struct sbx_quota* q) {
@@ -179,12 +195,13 @@ static size_t sbx__read_level(struct sbx_quota* q) {
       entries++;
     }
   }
+  l->end = q->names_len;
   return entries;
 }
 
 static void sbx__enter(struct sbx_quota* q, size_t* done) {
   struct sbx__level* l = &q->levels[q->levels_len - 1];
-  const char* name = l->names + l->at;
+  const char* name = q->names + l->at;
   int fd = openat(l->fd, name,
                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -235,7 +252,7 @@ static bool sbx__walk(struct sbx_quota* q, bool* whole) {
   while (q->levels_len > 0 && done < SBX__SLICE) {
     struct sbx__level* l = &q->levels[q->levels_len - 1];
 
-    if (l->at < l->len) {
+    if (l->at < l->end) {
       sbx__enter(q, &done);
     } else if (!sbx__up(q)) {
       *whole = false;

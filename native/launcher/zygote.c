@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "outbox.h"
 #include "pause.h"
 #include "spawn.h"
 #include "terminal.h"
@@ -39,12 +40,6 @@ struct sbx__command {
   char streams[2][SBX_STREAM_NAME];
 };
 
-struct sbx__packet {
-  struct sbx__packet* next;
-  size_t len;
-  char bytes[sizeof(struct sbx_msg) + sizeof(struct sbx_usage)];
-};
-
 /* Ending everything. */
 struct sbx__end_all {
   bool active;
@@ -65,8 +60,7 @@ struct sbx_zygote {
   size_t trees_len;
   size_t trees_size;
   struct sbx_procs procs;
-  struct sbx__packet* out;
-  struct sbx__packet* out_last; /* of a queue that is not empty */
+  struct sbx_outbox out;
   struct sbx__end_all end_all;
   struct sbx_watch* watch;
   struct sbx_pause* pause;
@@ -125,38 +119,28 @@ static bool sbx__try_send(struct sbx_zygote* z, const void* bytes, size_t len) {
 }
 
 static void sbx__flush(struct sbx_zygote* z) {
-  while (z->out != NULL) {
-    struct sbx__packet* p = z->out;
-
-    if (!sbx__try_send(z, p->bytes, p->len)) return;
-    z->out = p->next;
-    free(p);
+  while (z->out.first != NULL) {
+    if (!sbx__try_send(z, z->out.first->bytes, z->out.first->len)) return;
+    sbx_outbox_drop(&z->out);
   }
   sbx__watch(z, z->spec.control, EPOLLIN, EPOLL_CTL_MOD);
 }
 
 static void sbx__answer(struct sbx_zygote* z, const struct sbx_msg* msg,
                         const struct sbx_usage* usage) {
-  struct sbx__packet packet = {.len = sizeof(*msg)};
-  struct sbx__packet* p;
+  struct sbx_packet packet = {.len = sizeof(*msg)};
 
   memcpy(packet.bytes, msg, sizeof(*msg));
   if (usage != NULL) {
     memcpy(packet.bytes + sizeof(*msg), usage, sizeof(*usage));
     packet.len += sizeof(*usage);
   }
-  if (z->out == NULL && sbx__try_send(z, packet.bytes, packet.len)) return;
-
-  p = malloc(sizeof(*p));
-  if (p == NULL) sbx__exit(z); /* an exit that nobody hears of is worse */
-  *p = packet;
-  if (z->out == NULL)
+  if (z->out.first == NULL) {
+    if (sbx__try_send(z, packet.bytes, packet.len)) return;
     sbx__watch(z, z->spec.control, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
-  if (z->out == NULL)
-    z->out = p;
-  else
-    z->out_last->next = p;
-  z->out_last = p;
+  }
+  /* An exit that nobody hears of is worse than the end. */
+  if (sbx_outbox_put(&z->out, &packet) != 0) sbx__exit(z);
 }
 
 static void sbx__send_ready(struct sbx_zygote* z) {
@@ -446,14 +430,6 @@ static void sbx__tell_paused(struct sbx_zygote* z, uint32_t type) {
   sbx__answer(z, &msg, NULL);
 }
 
-/* Each PAUSE has its answer, also one that is over before it was reached. */
-static void sbx__end_pause(struct sbx_zygote* z) {
-  bool pausing = sbx_pause_due(z->pause) != UINT64_MAX;
-
-  sbx_pause_end(z->pause, &z->procs);
-  if (pausing) sbx__tell_paused(z, SBX_MSG_PAUSED);
-}
-
 static void sbx__kill_all(struct sbx_zygote* z) {
   if (z->spec.alone)
     sbx__signal_all(z, SIGKILL);
@@ -466,7 +442,7 @@ static void sbx__on_end_all(struct sbx_zygote* z, uint64_t grace) {
 
   if (!z->end_all.active || at < z->end_all.kill_at) z->end_all.kill_at = at;
   z->end_all.active = true;
-  sbx__end_pause(z);
+  sbx_pause_end(z->pause, &z->procs);
   if (grace > 0) {
     sbx__signal_all(z, SIGTERM);
     sbx__signal_all(z, SIGCONT);
@@ -627,7 +603,7 @@ static void sbx__on_lifeline(struct sbx_zygote* z) {
 /* ---- pausing ---- */
 
 static void sbx__on_unpause(struct sbx_zygote* z) {
-  sbx__end_pause(z);
+  sbx_pause_end(z->pause, &z->procs);
   sbx__tell_paused(z, SBX_MSG_UNPAUSED);
 }
 

@@ -101,8 +101,8 @@ test('destroy from every state', async () => {
   assert.equal(starting.status, 'destroyed');
 
   const busy = createMastraSandbox({ provider: local() });
-  const running = busy.executeCommand('sleep 60');
-  await until(() => busy.status === 'running');
+  let running;
+  await new Promise(resolve => (running = busy.executeCommand('echo up; sleep 60', [], { onStdout: resolve })));
   await Promise.all([busy._destroy(), busy._destroy()]);
   assert.equal((await running).success, false);
 
@@ -131,7 +131,7 @@ test('a create that failed can be released and tried again', async () => {
   const sandbox = createMastraSandbox({ provider: local({ directory }) });
   // In the way after the options were checked.
   writeFileSync(directory, '');
-  await assert.rejects(sandbox.start(), error => error instanceof core.SandboxError && error.message.includes(directory));
+  await assert.rejects(sandbox._start(), error => error instanceof core.SandboxError && error.message.includes(directory));
   assert.equal(sandbox.status, 'error');
   rmSync(directory);
   await sandbox._start();
@@ -141,7 +141,7 @@ test('a create that failed can be released and tried again', async () => {
   const other = createMastraSandbox({ provider: local({ directory: fresh() }) });
   const calls = recordCalls(other);
   rmSync(scratch, { recursive: true });
-  await assert.rejects(other.start(), core.SandboxError);
+  await assert.rejects(other._start(), core.SandboxError);
   await other._destroy();
   assert.equal(other.status, 'destroyed');
   assert.ok(calls.includes('destroy'), 'nothing was released');

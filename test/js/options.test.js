@@ -68,7 +68,7 @@ test('network: denied by default, allowed when asked for', async () => {
   server.close();
 });
 
-test('limits.processes: the fork that is one too many fails, the sandbox goes on', given({ limits: { processes: 20 } }, async sandbox => {
+test('limits.processes: the fork that is one too many fails, the sandbox goes on', given({ limits: { processes: 20 }, shell: '/bin/sh' }, async sandbox => {
   const { stdout, stderr } = await sandbox.run('for i in $(seq 40); do sleep 5 & done; echo started; kill $(jobs -p) 2>/dev/null', { timeout: 60_000 });
   assert.match(stderr + stdout, /[Rr]esource temporarily unavailable|[Cc]annot fork|retry/);
   assert.equal(await text(sandbox, 'echo fine'), 'fine');
