@@ -1,7 +1,6 @@
 // Commands and background processes, case by case, on the real addon.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as core from '@mastra/core/workspace';
 import { local } from 'sandbox-sdk-native/local';
@@ -320,9 +319,11 @@ describe('arguments', () => {
   });
 });
 
-test('a pause between events of a command is no end', async () => {
-  const handle = await spawn('read line; echo "got $line"');
-  await sleep(50);
-  await handle.sendStdin('x\n');
-  assert.equal((await handle.wait()).stdout, 'got x\n');
+test('input that a command ends on was sent', async () => {
+  const all = Array.from({ length: 60 }, async () => {
+    const handle = await spawn('read line; echo "got $line"');
+    await handle.sendStdin('x\n');
+    assert.equal((await handle.wait()).stdout, 'got x\n');
+  });
+  await Promise.all(all);
 });
