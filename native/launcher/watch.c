@@ -16,6 +16,7 @@
 
 enum {
   SBX__TICK_MS = 250,
+  SBX__SLOW_MS = 1000, /* where only the number of processes is of interest */
   SBX__CLOSE_MS = 50, /* when half of the memory is used */
   SBX__HIDDEN_MS = 500, /* between looks at what nobody has mapped */
   SBX__QUIET_MS = 200,  /* for the culprit's memory to go */
@@ -55,8 +56,12 @@ void sbx_watch_free(struct sbx_watch* w) {
 uint64_t sbx_watch_due(const struct sbx_watch* w) { return w->due; }
 void sbx_watch_idle(struct sbx_watch* w) { w->due = UINT64_MAX; }
 
+static uint64_t sbx__tick(const struct sbx_watch* w) {
+  return w->spec.memory > 0 || w->spec.workspace ? SBX__TICK_MS : SBX__SLOW_MS;
+}
+
 void sbx_watch_started(struct sbx_watch* w, uint64_t now) {
-  if (w->due == UINT64_MAX) w->due = now + SBX__TICK_MS;
+  if (w->due == UINT64_MAX) w->due = now + sbx__tick(w);
 }
 
 /* ---- what one process uses ---- */
@@ -250,7 +255,7 @@ bool sbx_watch_memory(struct sbx_watch* w, const struct sbx_procs* procs,
   bool over;
   size_t i;
 
-  w->due = now + SBX__TICK_MS;
+  w->due = now + sbx__tick(w);
   if (w->spec.memory == 0) return false;
   sbx__look_hidden(w, procs, proc, now);
   for (sum = w->hidden, i = 0; i < procs->len; i++)
