@@ -3,6 +3,7 @@ import { homedir, tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 
 import { invalid } from './errors.js';
+import { checkLimits } from './limits.js';
 import {
   checkAbsolute,
   checkEnv,
@@ -34,17 +35,6 @@ function checkNetwork(value) {
   if (value === undefined || value === 'deny' || value === 'allow') return value;
   if (Array.isArray(value)) return checkStrings(value, 'network');
   throw invalid(`network must be "deny", "allow" or an array of host names, not ${show(value)}`);
-}
-
-function checkLimits(value) {
-  const limits = checkObject(value, 'limits');
-  checkNames(limits, ['processes'], 'limits');
-  for (const [name, limit] of Object.entries(limits)) {
-    if (limit !== undefined && !(typeof limit === 'number' && limit > 0)) {
-      throw invalid(`limits.${name} must be a positive number, not ${show(limit)}`);
-    }
-  }
-  return limits;
 }
 
 function checkAbsolutes(value, name) {
