@@ -171,6 +171,14 @@ export interface SandboxFiles {
   stat(path: string): Promise<SandboxFileStat>;
 }
 
+export interface SandboxSnapshot {
+  id: string;
+  /** As given to create(). */
+  name?: string;
+  bytes: number;
+  createdAt: Date;
+}
+
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   /** Name of the provider. */
@@ -188,12 +196,14 @@ export interface Sandbox extends AsyncDisposable {
     /** `unsupported` in this version; `invalid_input` for a port that is not declared. */
     expose(port: number): Promise<{ url: string }>;
   };
-  /** `unsupported` in this version. */
   readonly snapshots: {
-    create(...args: unknown[]): Promise<never>;
-    restore(...args: unknown[]): Promise<never>;
-    list(...args: unknown[]): Promise<never>;
-    delete(...args: unknown[]): Promise<never>;
+    /** Keeps the workspace as it is; one of the same name is replaced when the new one is whole. */
+    create(name?: string): Promise<SandboxSnapshot>;
+    /** Ends every process and puts the snapshot in the place of the workspace's content; all or nothing. */
+    restore(id: string): Promise<void>;
+    delete(id: string): Promise<void>;
+    /** The oldest first. */
+    list(): Promise<SandboxSnapshot[]>;
   };
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
   /** Ends the processes and lets the sandbox go. */

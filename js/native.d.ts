@@ -110,6 +110,11 @@ export interface NativeSandbox {
    * root, absolute path. READ: Buffer | string; STAT, WRITE: FileStat; EXISTS:
    * boolean; REALPATH: string; READDIR, WALK, GATHER: Listing. */
   file(scope: 0 | 1, verb: number, path: string, options?: FileOptions): Promise<any>;
+  /** enum sbx_snapshot_verb. CREATE answers with one, LIST with all. `store`:
+   * folder of this machine, '' where the provider knows. */
+  snapshot(verb: number, store: string, id?: string): Promise<{ id: string; bytes: number; createdMs: number }[]>;
+  /** The layer that the next create starts with; false while one is under way. */
+  useLayer(path?: string): boolean;
   /** Throws a NativeError for a bad argument; everything later comes as exit. */
   spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
 }

@@ -16,6 +16,7 @@ import {
   show,
 } from './options.js';
 import { Child, childResult, killOnAbort, SandboxProcess } from './process.js';
+import { Snapshots } from './snapshots.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -193,10 +194,8 @@ export class Sandbox {
     /** Commands that go on while the program does. */
     this.processes = Object.freeze({ start: (command, options) => this.#start(command, options) });
     this.ports = Object.freeze({ expose: port => this.#expose(port) });
-    const refuse = async () => {
-      throw unsupported(`The ${this.provider} provider has no snapshots in this version.`, 'snapshots');
-    };
-    this.snapshots = Object.freeze({ create: refuse, restore: refuse, list: refuse, delete: refuse });
+    /** The workspace as it was: create(name?), restore(id), delete(id), list(). */
+    this.snapshots = new Snapshots(owner);
   }
 
   get id() {

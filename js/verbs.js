@@ -31,6 +31,9 @@ export const type = Object.freeze({ FILE: 1, DIRECTORY: 2, LINK: 3, OTHER: 4 });
 /** What a process reports of a stream: nothing, bytes, text, or both. */
 export const listen = Object.freeze({ BYTES: 1, TEXT: 2 });
 
+/** enum sbx_snapshot_verb */
+export const snapshot = Object.freeze({ CREATE: 40, RESTORE: 41, DELETE: 42, LIST: 43, SEED: 44, LAYER: 45 });
+
 /** scope of NativeSandbox.file */
 export const WORKSPACE = 0;
 export const ROOT = 1;

@@ -9,6 +9,7 @@
 #include "archive_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,17 +35,23 @@ static bool is_there(int dir, const char* name) {
   return sbx__statx(dir, name, &st) == 0;
 }
 
+static int set_mode(int path_fd, unsigned mode) {
+  char link[64];
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+  return chmod(link, mode & 07777) < 0 ? -errno : 0;
+}
+
 /* A folder that is not writable cannot be moved, as its ".." changes. */
 static int move_entry(int from, const char* name, int to) {
   if (renameat(from, name, to, name) == 0) return 0;
   if (errno != EACCES) return -errno;
   struct statx st;
-  int fd = folder_at(from, name);
+  int fd = openat(from, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -EACCES;
   int rc = sbx__statx_fd(fd, &st);
-  if (rc == 0 && fchmod(fd, st.stx_mode | 0700) < 0) rc = -errno;
+  if (rc == 0) rc = set_mode(fd, st.stx_mode | 0700);
   if (rc == 0) rc = renameat(from, name, to, name) < 0 ? -errno : 0;
-  if (rc == 0 || rc == -EACCES) fchmod(fd, st.stx_mode & 01777);
+  set_mode(fd, st.stx_mode & 01777);
   close(fd);
   return rc;
 }

@@ -25,6 +25,7 @@ struct sbx_root_spec {
 };
 
 int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out);
+void sbx_root_ref(struct sbx_root* root);
 void sbx_root_unref(struct sbx_root* root);
 
 enum sbx_file_verb {

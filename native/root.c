@@ -51,6 +51,10 @@ void sbx__root_ref(struct sbx_root* root) {
   root->refs++;
 }
 
+void sbx_root_ref(struct sbx_root* root) {
+  root->refs++;
+}
+
 void sbx_root_unref(struct sbx_root* root) {
   if (!root || --root->refs > 0) return;
   close(root->fd);

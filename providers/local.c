@@ -19,10 +19,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../native/archive.h"
 #include "../native/config.h"
 #include "../native/launcher.h"
 #include "local_folder.h"
 #include "local_options.h"
+#include "local_protect.h"
+#include "local_snapshot.h"
 #include "local_view.h"
 #include "provider.h"
 
@@ -41,6 +44,9 @@ struct local {
   struct sbx_sandbox base;
   struct sbx_local_options options; /* never change: workers may read them */
   char* root_workspace;             /* ROOT: its host path */
+  char* snapshots;                  /* ROOT: the folder that holds them */
+  char* layer;                      /* template of the next start, or NULL */
+  char* protected;                  /* paths that are read-only inside, or NULL */
   enum state state;
 
   struct sbx_local_folder folder;
@@ -65,6 +71,8 @@ struct preparing {
   uv_work_t work;
   struct local* local;
   const struct sbx_local_options* options;
+  const char* layer;
+  char* protected;
   struct sbx_local_folder folder;
   struct sbx_config* config;
   struct sbx_view view;
@@ -238,6 +246,43 @@ static void add_owner(struct preparing* p) {
   if (f->idmap) sbx_config_add_number(p->config, SBX_CONFIG_IDMAP, 1);
 }
 
+/* Without ids of its own a root's session would see foreign owners in it. */
+static void add_layer(struct preparing* p) {
+  const struct sbx_local_options* o = p->options;
+
+  if (p->layer == NULL || o->kind != SBX_LOCAL_TEMPORARY ||
+      o->level != SBX_LEVEL_FULL || (p->folder.base < 0 && geteuid() == 0))
+    return;
+  sbx_config_add_text(p->config, SBX_CONFIG_LOWER, p->layer);
+  if (p->folder.base >= 0)
+    sbx_config_add_number(p->config, SBX_CONFIG_LOWER_BASE,
+                          SBX_LOCAL_BASE_TEMPLATE);
+}
+
+static void add_protected(struct preparing* p) {
+  if (p->options->level != SBX_LEVEL_FULL) return;
+  sbx_local_protect_add(p->options, p->config);
+  p->protected = sbx_local_protect_present(p->options);
+}
+
+/* A process that was killed during a restore left both states. */
+static int recover(struct preparing* p) {
+  char words[SBX_SYS_TEXT_MAX];
+  int fd, rc;
+
+  if (p->options->kind == SBX_LOCAL_TEMPORARY) return 0;
+  fd = open(p->folder.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return 0; /* the start itself says why */
+  rc = sbx_archive_recover(fd);
+  close(fd);
+  if (rc == 0) return 0;
+  return sbx_error_set(&p->error, SBX_E_UNAVAILABLE, -rc, "start",
+                       "An interrupted restore in \"%.300s\" could not be "
+                       "finished: %s. Look at \"%s\" there.",
+                       p->folder.workspace, sbx_sys_text(-rc, words),
+                       SBX_ARCHIVE_STAGE);
+}
+
 static void add_session(struct preparing* p) {
   const struct sbx_local_options* o = p->options;
   struct sbx_config* c = p->config;
@@ -259,6 +304,8 @@ static void add_session(struct preparing* p) {
     sbx_config_add_number(c, SBX_CONFIG_FAIL_ERRNO, o->fail_errno);
   }
   add_owner(p);
+  add_layer(p);
+  add_protected(p);
 }
 
 static void prepare(uv_work_t* work) {
@@ -272,6 +319,7 @@ static void prepare(uv_work_t* work) {
   p->err = build_view(p);
   if (p->err == 0)
     p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
+  if (p->err == 0) p->err = recover(p);
   if (p->err == 0) add_session(p);
   sbx_launcher_fd(); /* the first one writes the program: not on the loop */
 }
@@ -292,6 +340,9 @@ static void local_free(struct local* l) {
   sbx_view_free(&l->view);
   sbx_local_options_clear(&l->options);
   free(l->root_workspace);
+  free(l->snapshots);
+  free(l->layer);
+  free(l->protected);
   free(l);
 }
 
@@ -484,6 +535,8 @@ static void on_lost(void* data, const struct sbx_error* error) {
 static void take_prepared(struct local* l, struct preparing* p) {
   l->folder = p->folder;
   l->view = p->view;
+  free(l->protected);
+  l->protected = p->protected;
   l->error = p->error;
   set_place(l);
 }
@@ -526,6 +579,7 @@ static void begin_prepare(struct local* l, sbx_done_cb cb, void* arg) {
   l->start_arg = arg;
   p->local = l;
   p->options = &l->options;
+  p->layer = l->layer;
   p->work.data = p;
   sbx_local_folder_init(&p->folder);
   uv_queue_work(l->base.loop, &p->work, prepare, on_prepared);
@@ -569,8 +623,9 @@ static int local_open(uv_loop_t* loop, const struct sbx_options* options,
   l->ready.workspace_fd = l->ready.root_fd = -1;
   sbx_local_folder_init(&l->folder);
   if (l->options.kind == SBX_LOCAL_ROOT &&
-      asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0) {
-    l->root_workspace = NULL;
+      (asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0 ||
+       asprintf(&l->snapshots, "%s/.snapshots", l->options.root) < 0)) {
+    l->root_workspace = l->snapshots = NULL;
     local_free(l);
     return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "open",
                          "Out of memory.");
@@ -700,9 +755,15 @@ static int local_file_try(struct sbx_sandbox* s, int scope,
   struct local* l = (struct local*) s;
 
   if (l->roots[scope == 1] == NULL) return not_started(l, "files", error);
+  if (scope == 0) {
+    int rc = sbx_local_protect_check(&l->options, request, error);
+
+    if (rc != 0) return rc;
+  }
   return sbx_files_try(l->roots[scope == 1], request, result, error);
 }
 
+/* Every request has been through file_try before. */
 static int local_file(struct sbx_sandbox* s, int scope,
                       const struct sbx_file_request* request, sbx_file_cb cb,
                       void* arg) {
@@ -752,6 +813,111 @@ static int local_spawn(struct sbx_sandbox* s,
   err = sbx_process_spawn(l->session, &mapped, events, out, error);
   free(cwd);
   return err;
+}
+
+/* ---- snapshots ---- */
+
+/* A restore waits for the end of every process. */
+struct restoring {
+  struct local* local;
+  struct sbx_local_snapshot spec;
+  char* store;
+  char* id;
+};
+
+static void restoring_free(struct restoring* r) {
+  sbx_root_unref(r->spec.root);
+  free(r->store);
+  free(r->id);
+  free(r);
+}
+
+static void on_quiet(void* arg) {
+  struct restoring* r = arg;
+  struct sbx_error error;
+
+  if (sbx_local_snapshot_request(r->local->base.loop, &r->spec, &error) != 0)
+    r->spec.cb(r->spec.arg, &error, NULL, 0);
+  restoring_free(r);
+}
+
+static int restore(struct local* l, const struct sbx_local_snapshot* spec,
+                   struct sbx_error* error) {
+  struct restoring* r = calloc(1, sizeof(*r));
+
+  if (r != NULL) {
+    *r = (struct restoring){.local = l, .spec = *spec,
+                            .store = strdup(spec->store),
+                            .id = strdup(spec->id)};
+    sbx_root_ref(r->spec.root);
+    r->spec.store = r->store;
+    r->spec.id = r->id;
+  }
+  if (r == NULL || r->store == NULL || r->id == NULL) {
+    if (r != NULL) restoring_free(r);
+    return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "snapshots.restore",
+                         "Out of memory.");
+  }
+  sbx_session_end_all(l->session, 0, on_quiet, r);
+  return 0;
+}
+
+/* With protected parts mounted in it, a directory can only be exchanged while
+ * no session has it. */
+static int open_idle(struct local* l, struct sbx_root** out,
+                     struct sbx_error* error) {
+  struct sbx_root_spec spec = {.inside = "/", .fsuid = -1, .fsgid = -1};
+  struct statx st;
+
+  spec.fd = open(l->options.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (spec.fd >= 0 && geteuid() == 0 &&
+      statx(spec.fd, "", AT_EMPTY_PATH, STATX_UID | STATX_GID, &st) == 0 &&
+      st.stx_uid != 0) {
+    spec.fsuid = st.stx_uid;
+    spec.fsgid = st.stx_gid;
+  }
+  if (spec.fd >= 0 && sbx_root_new(&spec, out) == 0) return 0;
+  if (spec.fd >= 0) close(spec.fd);
+  return sbx_error_set(error, SBX_E_UNAVAILABLE, errno, "snapshots.restore",
+                       "The directory \"%.300s\" cannot be opened.",
+                       l->options.directory);
+}
+
+static int local_snapshot(struct sbx_sandbox* s, enum sbx_snapshot_verb verb,
+                          const char* store, const char* id,
+                          sbx_snapshot_cb cb, void* arg,
+                          struct sbx_error* error) {
+  struct local* l = (struct local*) s;
+  bool idle = verb == SBX_SNAPSHOT_RESTORE && l->state == IDLE &&
+              l->options.kind == SBX_LOCAL_DIRECTORY;
+  struct sbx_local_snapshot spec = {
+      .verb = verb,
+      .root = l->roots[0],
+      .store = store[0] == '\0' ? l->snapshots : store,
+      .id = id,
+      .cb = cb,
+      .arg = arg};
+  int rc;
+
+  if (verb == SBX_SNAPSHOT_RESTORE && l->state == RUNNING && id != NULL)
+    return restore(l, &spec, error);
+  if (idle && open_idle(l, &spec.root, error) != 0) return error->code;
+  rc = sbx_local_snapshot_request(l->base.loop, &spec, error);
+  if (idle) sbx_root_unref(spec.root);
+  return rc;
+}
+
+static int local_use_layer(struct sbx_sandbox* s, const char* path) {
+  struct local* l = (struct local*) s;
+  char* copy = path == NULL ? NULL : strdup(path);
+
+  if (l->state != IDLE) {
+    free(copy);
+    return -EBUSY; /* a worker may be reading it */
+  }
+  free(l->layer);
+  l->layer = copy;
+  return path != NULL && copy == NULL ? -ENOMEM : 0;
 }
 
 /* ---- facts ---- */
@@ -809,6 +975,9 @@ static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
      none && real != NULL ? real : l->base.place.inside);
   if (l->base.place.host != NULL) cb(arg, "hostPath", l->base.place.host);
   if (l->folder.path != NULL) cb(arg, "folder", l->folder.path);
+  if (l->protected != NULL) cb(arg, "protected", l->protected);
+  if (l->state == RUNNING && (l->ready.flags & SBX_READY_OVERLAY) != 0)
+    cb(arg, "template", "overlay");
 }
 
 static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
@@ -865,7 +1034,7 @@ static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
       {"timeout", "native", NULL},
       {"signals", "native", NULL},
       {"ports", "unsupported", later},
-      {"snapshots", "unsupported", later},
+      {"snapshots", "native", NULL},
       {"pty", "unsupported", later},
       {"networkPolicy", "unsupported", later},
       {"pause", "unsupported", later},
@@ -892,6 +1061,8 @@ const struct sbx_provider sbx_provider_local = {
     .file_try = local_file_try,
     .file = local_file,
     .spawn = local_spawn,
+    .snapshot = local_snapshot,
+    .use_layer = local_use_layer,
     .facts = local_facts,
     .capabilities = local_capabilities,
 };

@@ -61,10 +61,17 @@ enum sbx_config_tag {
   SBX_CONFIG_FAIL_STEP,  /* number: tests only, this set-up step fails ... */
   SBX_CONFIG_FAIL_ERRNO, /* ... with this errno */
   SBX_CONFIG_TMP_BYTES,  /* number: size limit of each writable tmpfs */
-  SBX_CONFIG_MAKE        /* number: 1 = the monitor makes the REMOVE folder
+  SBX_CONFIG_MAKE,       /* number: 1 = the monitor makes the REMOVE folder
                             (0700, must not exist) and the workspace in it,
                             owned by INNER_ID of the range. So no moment exists
                             at which a killed host leaves one behind. */
+  SBX_CONFIG_LOWER = 500, /* path of a template: mounted below the workspace, in
+                             which "upper" and "work" are then made (MAKE). Where
+                             that cannot be, "upper" alone is the workspace */
+  SBX_CONFIG_LOWER_BASE,  /* number: first id of the range that owns the template,
+                             mapped to UID_BASE */
+  SBX_CONFIG_PROTECT      /* path relative to the workspace, read-only inside if
+                             it is there */
 };
 
 enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 };
@@ -156,7 +163,8 @@ enum sbx_scope {
 enum sbx_ready_flag {
   SBX_READY_IDMAPPED = 1,
   SBX_READY_OWN_PROC = 2,
-  SBX_READY_NOTIFIER = 4 /* chmod with set-id bits is supervised */
+  SBX_READY_NOTIFIER = 4, /* chmod with set-id bits is supervised */
+  SBX_READY_OVERLAY = 1 << 12 /* the workspace lies over LOWER */
 };
 
 struct sbx_usage {
