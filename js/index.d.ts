@@ -171,6 +171,17 @@ export interface SandboxFiles {
   stat(path: string): Promise<SandboxFileStat>;
 }
 
+export interface SandboxChanges {
+  /** By path, relative to the workspace. */
+  changes: {
+    path: string;
+    change: 'added' | 'modified' | 'deleted';
+    type: 'file' | 'directory' | 'symlink' | 'other';
+  }[];
+  /** The files in git's format, for `git apply`; undefined where git is not installed. */
+  patch: string | undefined;
+}
+
 export interface SandboxSnapshot {
   id: string;
   /** As given to create(). */
@@ -205,6 +216,8 @@ export interface Sandbox extends AsyncDisposable {
     /** The oldest first. */
     list(): Promise<SandboxSnapshot[]>;
   };
+  /** What is different from the template of `identity`; `unsupported` for a sandbox that lies on none. */
+  changes(): Promise<SandboxChanges>;
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
   /** Ends the processes and lets the sandbox go. */
   stop(): Promise<void>;

@@ -278,6 +278,20 @@ export class Sandbox {
     }
   }
 
+  /**
+   * What was added, modified and deleted on top of the template of `identity`:
+   * {changes: [{path, change, type}], patch}.
+   */
+  async changes() {
+    if (!this.#owner.lease.live) await this.#owner.ensure();
+    const { changesOf } = await import('./changes.js');
+    try {
+      return await changesOf(this.#owner.lease);
+    } catch (error) {
+      throw fromNative(error, this.provider);
+    }
+  }
+
   async #expose(port) {
     checkPort(port);
     const { ports } = this.#owner.lease.options;

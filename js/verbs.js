@@ -14,6 +14,7 @@ export const verb = Object.freeze({
   REALPATH: 12,
   WALK: 13,
   GATHER: 14,
+  CHANGES: 40,
 });
 
 export const flag = Object.freeze({
@@ -37,3 +38,5 @@ export const snapshot = Object.freeze({ CREATE: 40, RESTORE: 41, DELETE: 42, LIS
 /** scope of NativeSandbox.file */
 export const WORKSPACE = 0;
 export const ROOT = 1;
+/** ... the template that a session lies on, read-only */
+export const BASE = 2;

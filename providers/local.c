@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "../native/archive.h"
+#include "../native/changes.h"
 #include "../native/config.h"
 #include "../native/launcher.h"
 #include "local_folder.h"
@@ -53,7 +54,7 @@ struct local {
   struct sbx_view view;
   struct sbx_session* session;
   struct sbx_session_ready ready;
-  struct sbx_root* roots[2];
+  struct sbx_root* roots[3]; /* workspace, root, template below */
   struct sbx_error error; /* of the start under way, then of a lost session */
   bool lost;
 
@@ -327,7 +328,7 @@ static void prepare(uv_work_t* work) {
 /* ---- the end ---- */
 
 static void drop_roots(struct local* l) {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     if (l->roots[i] != NULL) sbx_root_unref(l->roots[i]);
     l->roots[i] = NULL;
   }
@@ -493,12 +494,24 @@ static int open_root(struct local* l, int scope, int fd, const char* inside) {
   return -1;
 }
 
+/* Without it changes() fails, and nothing else. */
+static void open_template(struct local* l) {
+  struct sbx_root_spec spec = {.inside = "/", .fsuid = -1, .fsgid = -1};
+
+  if ((l->ready.flags & SBX_READY_OVERLAY) == 0 || l->layer == NULL) return;
+  spec.fd = open(l->layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (spec.fd < 0 || sbx_root_new(&spec, &l->roots[2]) == 0) return;
+  l->roots[2] = NULL;
+  close(spec.fd);
+}
+
 static int open_roots(struct local* l) {
   int workspace = l->ready.workspace_fd;
   int root = l->ready.root_fd;
   int err;
 
   l->ready.workspace_fd = l->ready.root_fd = -1;
+  open_template(l);
   err = open_root(l, 0, workspace, l->base.place.inside);
   return open_root(l, 1, root, "/") != 0 ? -1 : err;
 }
@@ -748,19 +761,45 @@ static int not_started(const struct local* l, const char* operation,
                        "The sandbox is not started.");
 }
 
+static struct sbx_root* root_of(const struct local* l, int scope) {
+  return scope < 0 || scope > 2 ? NULL : l->roots[scope];
+}
+
+/* The template is read and nothing else. */
+static bool may(int scope, enum sbx_file_verb verb) {
+  return scope != 2 || verb == SBX_FILE_READ || verb == SBX_FILE_STAT;
+}
+
+static int request_changes(struct local* l, sbx_file_cb cb, void* arg) {
+  struct sbx_changes_spec spec;
+  char* upper;
+
+  if (l->roots[2] == NULL || l->folder.workspace == NULL ||
+      asprintf(&upper, "%s/upper", l->folder.workspace) < 0)
+    return SBX_E_UNSUPPORTED;
+  spec.base = open(l->layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  spec.upper = open(upper, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  free(upper);
+  if (spec.base >= 0 && spec.upper >= 0)
+    return sbx_changes_request(l->base.loop, &spec, cb, arg);
+  if (spec.base >= 0) close(spec.base);
+  if (spec.upper >= 0) close(spec.upper);
+  return SBX_E_UNAVAILABLE;
+}
+
 static int local_file_try(struct sbx_sandbox* s, int scope,
                           const struct sbx_file_request* request,
                           struct sbx_file_result* result,
                           struct sbx_error* error) {
   struct local* l = (struct local*) s;
 
-  if (l->roots[scope == 1] == NULL) return not_started(l, "files", error);
+  if (root_of(l, scope) == NULL) return not_started(l, "files", error);
   if (scope == 0) {
     int rc = sbx_local_protect_check(&l->options, request, error);
 
     if (rc != 0) return rc;
   }
-  return sbx_files_try(l->roots[scope == 1], request, result, error);
+  return sbx_files_try(root_of(l, scope), request, result, error);
 }
 
 /* Every request has been through file_try before. */
@@ -769,9 +808,10 @@ static int local_file(struct sbx_sandbox* s, int scope,
                       void* arg) {
   struct local* l = (struct local*) s;
 
-  if (l->roots[scope == 1] == NULL) return SBX_E_UNAVAILABLE;
-  return sbx_files_request(l->base.loop, l->roots[scope == 1], request, cb,
-                           arg);
+  if (root_of(l, scope) == NULL) return SBX_E_UNAVAILABLE;
+  if (!may(scope, request->verb)) return SBX_E_UNSUPPORTED;
+  if (request->verb == SBX_FILE_CHANGES) return request_changes(l, cb, arg);
+  return sbx_files_request(l->base.loop, root_of(l, scope), request, cb, arg);
 }
 
 /* The same folder under its other name: commands know only one of them. */
