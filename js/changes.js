@@ -1,6 +1,6 @@
 // What a session changed on top of its template, as a list and as a patch.
 import { SandboxError, unsupported } from './errors.js';
-import { BASE, ROOT, verb, WORKSPACE } from './verbs.js';
+import { BASE, flag, verb, WORKSPACE } from './verbs.js';
 
 const kinds = { A: 'added', M: 'modified', D: 'deleted' };
 const types = { f: 'file', d: 'directory', l: 'symlink', o: 'other' };
@@ -30,39 +30,40 @@ export async function changesOf(lease) {
   return { changes, patch: await patchOf(lease, changes) };
 }
 
-// git writes the patch, inside, from two folders of which one has the template's
-// files and one the workspace's.
+// git writes the patch, in a sandbox of its own where nothing of the agent's
+// runs that could change it.
 async function patchOf(lease, changes) {
-  const folder = `/tmp/.changes-${crypto.randomUUID()}`;
-  const { native } = lease;
+  const { native, provider } = lease;
+  const reviewer = provider.open({ id: 'changes', named: false, cwd: '/workspace', ports: [] });
   try {
-    for (const side of ['a', 'b']) await native.file(ROOT, verb.MKDIR, `${folder}/${side}`, { flags: 1 });
+    await reviewer.create();
+    for (const side of ['a', 'b']) await reviewer.file(WORKSPACE, verb.MKDIR, side, {});
     for (const { path, change, type } of changes) {
       if (type !== 'file') continue;
-      if (change !== 'added') await copy(native, [BASE, `/${path}`], `${folder}/a/${path}`);
-      if (change !== 'deleted') await copy(native, [WORKSPACE, path], `${folder}/b/${path}`);
+      if (change !== 'added') await copy(native, BASE, `/${path}`, reviewer, `a/${path}`);
+      if (change !== 'deleted') await copy(native, WORKSPACE, path, reviewer, `b/${path}`);
     }
-    return await diff(lease, folder);
+    return await diff(reviewer);
   } finally {
-    await native.file(ROOT, verb.RMDIR, folder, { flags: 8 | 4 }).catch(() => {});
+    await reviewer.close();
   }
 }
 
 // What vanished meanwhile, or may not be read, is missing in the patch only.
-async function copy(native, [scope, from], to) {
+async function copy(native, scope, from, reviewer, to) {
   const data = await native.file(scope, verb.READ, from).catch(() => undefined);
   if (data === undefined) return;
   const { mode } = await native.file(scope, verb.STAT, from);
-  await native.file(ROOT, verb.WRITE, to, { data, mode: mode | 0o600, flags: 1 });
+  await reviewer.file(WORKSPACE, verb.WRITE, to, { data, mode: mode | 0o600, flags: flag.PARENTS });
 }
 
-function diff(lease, folder) {
+function diff(native) {
   return new Promise((resolve, reject) => {
-    lease.native.spawn(
+    native.spawn(
       {
-        argv: ['git', 'diff', '--no-index', '--no-color', '--no-ext-diff', '--no-textconv', '--binary', '--no-prefix', 'a', 'b'],
-        cwd: folder,
-        env: ['GIT_CONFIG_NOSYSTEM=1', 'GIT_CONFIG_GLOBAL=/dev/null', 'PATH=/usr/local/bin:/usr/bin:/bin', 'LC_ALL=C', `HOME=${folder}`, 'GIT_CEILING_DIRECTORIES=/'],
+        argv: ['git', 'diff', '--no-index', '--no-color', '--binary', '--no-prefix', 'a', 'b'],
+        cwd: '/workspace',
+        env: ['GIT_CONFIG_NOSYSTEM=1', 'PATH=/usr/local/bin:/usr/bin:/bin', 'LC_ALL=C', 'HOME=/nonexistent'],
         retain: Infinity,
         collect: true,
       },

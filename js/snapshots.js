@@ -31,7 +31,7 @@ function shown({ id, bytes, createdMs }) {
 }
 
 function checkSnapshotId(id) {
-  if (typeof id === 'string' && id !== '') return id;
+  if (typeof id === 'string' && /^[A-Za-z0-9_%-]{1,240}$/.test(id)) return id;
   throw invalid(`id must be the id that snapshots.create() returned, not ${show(id)}`);
 }
 
