@@ -8,7 +8,6 @@ import { eachGathered, lastGathered } from './listing.js';
 import { patternFacts } from './pattern.js';
 import { flag, verb, WORKSPACE } from './verbs.js';
 
-const FOLD = 128; // enum sbx_file_flag
 
 // The first answer is small: where it is all, the search may need no thread.
 const FIRST_BYTES = 256 * 1024;
@@ -182,8 +181,8 @@ const isFromTool = options => Object.hasOwn(options, 'maxCountPerFile') && Objec
 
 // Folders that the tool ignores for sure, wherever they lie: plain names in the
 // root's .gitignore. Nothing is ignored where the search starts in such a folder.
-async function ignoredFolders(sandbox, path) {
-  const text = await sandbox.file(WORKSPACE, verb.READ, '.gitignore', { text: true }).catch(() => '');
+async function ignoredFolders(sandbox, path, known) {
+  const text = known ?? (await sandbox.file(WORKSPACE, verb.READ, '.gitignore', { text: true }).catch(() => ''));
   const lines = text.split(/\r?\n/);
   if (lines.some(line => line.startsWith('!'))) return [];
   const names = lines.map(line => /^([\w@-][\w.@-]*)\/?$/.exec(line)?.[1]).filter(Boolean);
@@ -201,12 +200,12 @@ const count = results => results.reduce((sum, { matches }) => sum + matches.leng
  * RegExp on each line, the first match of a line only, in the order of names.
  * Rejects with a SyntaxError for an invalid pattern, with `code` "timeout" when it takes longer than
  * `timeoutMs` (Mastra's grep tool gets that as the text of a last match), with a NativeError when
- * `path` cannot be searched. */
-export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, extensions } = {}) {
+ * `path` cannot be searched. `gitignore`: the root's .gitignore, where the caller has it. */
+export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, extensions, gitignore } = {}) {
   const base = checked(options);
   new RegExp(base.pattern, base.flags);
   const fromTool = isFromTool(options);
-  base.prune = fromTool ? await ignoredFolders(sandbox, options.path) : [];
+  base.prune = fromTool ? await ignoredFolders(sandbox, options.path, gitignore) : [];
   const facts = patternFacts(base.pattern, base.flags === 'g');
   base.whole = facts.wholeText;
   const results = [];
@@ -217,7 +216,7 @@ export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, e
       extensions,
       prune: base.prune.length > 0 ? base.prune : undefined,
       data: facts.literal || undefined,
-      flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : FOLD),
+      flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : flag.FOLD),
     });
   const clock = new Clock(options, timeoutMs);
   try {

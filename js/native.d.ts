@@ -31,6 +31,8 @@ export interface FileOptions {
   maxDepth?: number;
   maxBytes?: number;
   extensions?: string[];
+  /** GATHER: names of folders that are left out. */
+  prune?: string[];
   /** READ: a string decoded from UTF-8 instead of a Buffer. */
   text?: boolean;
 }

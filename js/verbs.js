@@ -25,6 +25,7 @@ export const flag = Object.freeze({
   HIDDEN: 16,
   TEXT: 32,
   NOFOLLOW: 64,
+  FOLD: 128,
 });
 
 export const type = Object.freeze({ FILE: 1, DIRECTORY: 2, LINK: 3, OTHER: 4 });

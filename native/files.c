@@ -3,10 +3,8 @@
 #include "files_internal.h"
 
 #include <errno.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 struct verb {
@@ -129,7 +127,7 @@ static struct queued* queued_new(const struct sbx_file_request* r) {
   return q;
 }
 
-static bool is_sound(const struct sbx_file_request* request) {
+bool sbx__is_sound(const struct sbx_file_request* request) {
   bool two = request->verb == SBX_FILE_COPY || request->verb == SBX_FILE_MOVE;
   return request->verb >= SBX_FILE_READ && request->verb <= SBX_FILE_GATHER &&
          request->path && (!two || request->to);
@@ -138,7 +136,7 @@ static bool is_sound(const struct sbx_file_request* request) {
 int sbx_files_request(uv_loop_t* loop, struct sbx_root* root,
                       const struct sbx_file_request* request, sbx_file_cb cb,
                       void* arg) {
-  if (!is_sound(request)) return SBX_E_INTERNAL;
+  if (!sbx__is_sound(request)) return SBX_E_INTERNAL;
   struct queued* q = queued_new(request);
   if (!q) return SBX_E_INTERNAL;
   q->work.data = q;
@@ -151,80 +149,6 @@ int sbx_files_request(uv_loop_t* loop, struct sbx_root* root,
   }
   sbx__root_ref(root);
   return 0;
-}
-
-/* --- at once -------------------------------------------------------------- */
-
-enum { TRY_MAX = 64 << 10 };
-
-static int open_cached(const struct sbx_root* root, const char* path,
-                       int flags) {
-  uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
-  if (root->no_openat2) return -ENOSYS;
-  return sbx__openat2(root->fd, *path ? path : ".", flags, resolve);
-}
-
-static int read_cached(struct sbx__job* job, size_t size) {
-  int fd = open_cached(job->root, job->request->path,
-                       O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return 0;
-  void* data = malloc(size + 1);
-  struct iovec part = {data, size + 1};
-  /* One byte more than there should be: a shorter answer is the end of what
-   * the cache holds, a longer one is another file than the one looked at. */
-  bool whole = data &&
-               preadv2(fd, &part, 1, 0, RWF_NOWAIT) == (ssize_t)size;
-  close(fd);
-  if (!whole) {
-    free(data);
-    return 0;
-  }
-  job->result->data = data;
-  job->result->len = size;
-  return 1;
-}
-
-static int try_stat(struct sbx__job* job, int fd) {
-  const struct sbx_file_request* request = job->request;
-  struct statx st;
-  if (sbx__statx_fd(fd, &st) < 0) return 0;
-  sbx__stat_fill(&st, &job->result->stat);
-  if (request->verb == SBX_FILE_STAT) return 1;
-  if (!S_ISREG(st.stx_mode) || st.stx_size > TRY_MAX) return 0;
-  if (request->max_bytes && st.stx_size > request->max_bytes) return 0;
-  return read_cached(job, st.stx_size);
-}
-
-static int try(struct sbx__job* job) {
-  const struct sbx_file_request* request = job->request;
-  int fd = open_cached(job->root, request->path, O_PATH);
-  bool exists = request->verb == SBX_FILE_EXISTS;
-  if (fd == -ENOENT || fd == -ENOTDIR) {
-    if (exists) return 1;
-    return sbx__fail(job, fd, request->path, SBX__SOURCE);
-  }
-  if (fd < 0) return 0;
-  job->result->exists = true;
-  int rc = exists ? 1 : try_stat(job, fd);
-  close(fd);
-  return rc;
-}
-
-int sbx_files_try(struct sbx_root* root,
-                  const struct sbx_file_request* request,
-                  struct sbx_file_result* result, struct sbx_error* error) {
-  struct sbx__identity old;
-  struct sbx__job job = {root, request, result, error};
-  bool suits = request->verb == SBX_FILE_READ ||
-               request->verb == SBX_FILE_EXISTS ||
-               (request->verb == SBX_FILE_STAT &&
-                !(request->flags & SBX_FILE_NOFOLLOW));
-  if (!suits || !is_sound(request)) return 0;
-  memset(result, 0, sizeof(*result));
-  if (sbx__identity_take(root, &old) < 0) return 0;
-  int rc = try(&job);
-  sbx__identity_restore(&old);
-  return rc;
 }
 
 /* --- errors --------------------------------------------------------------- */

@@ -23,7 +23,9 @@ struct sbx_root {
   int refs;       /* changed on the loop's thread only */
   int64_t fsuid;
   int64_t fsgid;
+  bool identity_known; /* the ids were taken once; any thread */
   bool no_openat2; /* kernel before 5.6 or a filter without it */
+  bool quick;      /* opening a cached file here asks nobody else */
   size_t parts;    /* components of `inside`, 0 for "/" */
   char* inside;    /* its components, each ended by NUL, one after another */
 };
@@ -35,6 +37,9 @@ struct sbx__job {
   struct sbx_error* error;
 };
 
+/* Whether a request's numbers and pointers can be meant. */
+bool sbx__is_sound(const struct sbx_file_request* request);
+
 /* --- root.c: the folder and whose rights a call has ---------------------- */
 
 struct sbx__identity {
@@ -42,7 +47,7 @@ struct sbx__identity {
   int64_t gid;
 };
 
-int sbx__identity_take(const struct sbx_root* root, struct sbx__identity* old);
+int sbx__identity_take(struct sbx_root* root, struct sbx__identity* old);
 void sbx__identity_restore(const struct sbx__identity* old);
 void sbx__root_ref(struct sbx_root* root);
 

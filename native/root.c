@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* "/a//b/" -> "a\0b\0", 2. */
@@ -28,6 +29,26 @@ static bool lacks_openat2(int fd) {
   return probe == -ENOSYS || probe == -EPERM;
 }
 
+/* File systems of this machine alone. The others may ask a server or a process
+ * at every open, and that must not happen on the loop's thread. */
+static bool is_local(int fd) {
+  static const unsigned long local[] = {
+      0xef53,     /* ext2, 3, 4 */
+      0x58465342, /* xfs */
+      0x9123683e, /* btrfs */
+      0xf2f52010, /* f2fs */
+      0xca451a4e, /* bcachefs */
+      0x2fc12fc1, /* zfs */
+      0x01021994, /* tmpfs */
+      0x794c7630  /* overlayfs */
+  };
+  struct statfs fs;
+  if (fstatfs(fd, &fs) != 0) return false;
+  for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+    if ((unsigned long)fs.f_type == local[i]) return true;
+  return false;
+}
+
 int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out) {
   struct sbx_root* root = calloc(1, sizeof(*root));
   const char* inside = spec->inside ? spec->inside : "/";
@@ -43,6 +64,7 @@ int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out) {
   root->fsuid = spec->fsuid;
   root->fsgid = spec->fsgid;
   root->no_openat2 = lacks_openat2(root->fd);
+  root->quick = !root->no_openat2 && is_local(root->fd);
   *out = root;
   return 0;
 }
@@ -68,28 +90,31 @@ const char* sbx__root_inside(const struct sbx_root* root, size_t i) {
   return part;
 }
 
-/* The calls report failure only by the id that a second call returns. */
-static int set_fsid(long call, int64_t id, int64_t* old) {
+/* The calls report failure only by the id that a second call returns. Who may
+ * take an id once may take it again, so one look is enough for a root. */
+static int set_fsid(long call, int64_t id, bool known, int64_t* old) {
   *old = syscall(call, (unsigned)id);
+  if (known) return 0;
   return (unsigned)syscall(call, -1) == (unsigned)id ? 0 : -EPERM;
 }
 
 /* Raw calls, for glibc's wrappers are per thread already but old ones warn.
  * Leaving uid 0 drops the capabilities that override permissions, and coming
  * back restores them: group first here, user first there. */
-int sbx__identity_take(const struct sbx_root* root,
-                       struct sbx__identity* old) {
+int sbx__identity_take(struct sbx_root* root, struct sbx__identity* old) {
+  bool known = __atomic_load_n(&root->identity_known, __ATOMIC_RELAXED);
   int64_t previous = -1;
   old->uid = old->gid = -1;
   if (root->fsuid < 0) return 0;
   if (root->fsgid >= 0) {
-    int rc = set_fsid(SYS_setfsgid, root->fsgid, &previous);
+    int rc = set_fsid(SYS_setfsgid, root->fsgid, known, &previous);
     old->gid = previous;
     if (rc < 0) return rc;
   }
-  int rc = set_fsid(SYS_setfsuid, root->fsuid, &previous);
+  int rc = set_fsid(SYS_setfsuid, root->fsuid, known, &previous);
   old->uid = previous;
   if (rc < 0) sbx__identity_restore(old);
+  if (rc == 0) __atomic_store_n(&root->identity_known, true, __ATOMIC_RELAXED);
   return rc;
 }
 

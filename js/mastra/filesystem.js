@@ -27,6 +27,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   #sandbox;
   #lease;
   #instructions;
+  #gitignore; // as Mastra's grep tool has just read it
 
   /** `sandbox` is a SandboxSdkSandbox; the files are those of its workspace. */
   constructor(options) {
@@ -56,8 +57,18 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const encoding = options?.encoding;
     if (encoding === undefined || encoding === null) return this.#file('readFile', verb.READ, path, {});
     if (!Buffer.isEncoding(encoding)) throw new TypeError(`Unknown encoding: ${encoding}`);
-    if (/^utf-?8$/i.test(encoding)) return this.#file('readFile', verb.READ, path, { text: true });
-    return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
+    if (!/^utf-?8$/i.test(encoding)) return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
+    return path === '.gitignore' ? this.#readGitignore() : this.#file('readFile', verb.READ, path, { text: true });
+  }
+
+  // The tool goes on with stat and grep, which wants it, too.
+  async #readGitignore() {
+    try {
+      return (this.#gitignore = await this.#file('readFile', verb.READ, '.gitignore', { text: true }));
+    } catch (error) {
+      if (error.code === 'ENOENT') this.#gitignore = '';
+      throw error;
+    }
   }
 
   async stat(path) {
@@ -112,11 +123,14 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   /** Searches file contents with a JavaScript pattern, under a time limit. */
   async grep(options) {
     await this.#ready();
+    const gitignore = this.#gitignore;
+    this.#gitignore = undefined;
     const { grep } = await import('../grep.js');
     try {
       return await grep(this.#lease.native, options, {
+        gitignore,
         extensions: this.#knownText(),
-        isTextFile: name => this.isTextFile(name),
+        isTextFile: this.isTextFile && (name => this.isTextFile(name)),
       });
     } catch (error) {
       if (error?.code === 'timeout') return this.#stoppedSearch(error, options.path);
@@ -136,6 +150,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   // are left out only where its set is surely the one known here.
   #knownText() {
     const known = [...textExtensions, ...(this._textExtensions ?? [])];
+    if (!this.isTextFile) return known; // older cores
     const isText = one => this.isTextFile(`a${one}`);
     const same = known.every(isText) && !unknown.some(one => !known.includes(one) && isText(one));
     return same ? known : undefined;
@@ -233,13 +248,20 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     if (this.readOnly) throw new core.WorkspaceReadOnlyError(operation);
   }
 
+  #isReady() {
+    return this.status === 'ready' && this.#lease.live && this.#sandbox.status === 'running';
+  }
+
   async #ready() {
     if (this.status !== 'ready') await this.ensureReady();
-    if (!this.#lease.live || this.#sandbox.status !== 'running') await this.#sandbox.ensureRunning();
+    if (!this.#isReady()) await this.#sandbox.ensureRunning();
   }
 
   async #file(operation, which, path, options, more, again = true) {
-    await this.#ready();
+    if (typeof path !== 'string') throw wrongPath(operation, path);
+    if (more && 'to' in more && typeof more.to !== 'string') throw wrongPath(operation, more.to);
+    if (!this.#isReady()) await this.#ready();
+    if (which !== verb.STAT) this.#gitignore = undefined;
     const lease = this.#lease;
     const { epoch } = lease.session;
     try {
@@ -257,6 +279,10 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const taken = [place.inside, place.host].some(prefix => below(prefix, plain) !== undefined);
     return taken ? place.inside + plain : plain;
   }
+}
+
+function wrongPath(operation, path) {
+  return new core.FilesystemError(`${operation}: the path must be a string, not ${show(path)}`, 'invalid_input', String(path));
 }
 
 // Loaded when first needed: imports of this package are to be quick.

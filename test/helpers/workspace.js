@@ -1,0 +1,64 @@
+// Workspaces for tests, and Mastra's own tools on them.
+import * as core from '@mastra/core/workspace';
+import { local } from 'sandbox-sdk-native/local';
+import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+
+/** A test body that gets a workspace, which is destroyed afterwards. */
+export function using(options, work) {
+  return async t => {
+    const workspace = createMastraWorkspace({ provider: local(), ...options });
+    try {
+      await work(workspace, t);
+    } finally {
+      await workspace.destroy();
+    }
+  };
+}
+
+/** Mastra's tools of a workspace as functions of their input: tools.read_file({...}). */
+export async function toolsOf(workspace, context) {
+  const made = await core.createWorkspaceTools(workspace);
+  const entries = Object.entries(made).map(([name, tool]) => [
+    name.replace('mastra_workspace_', ''),
+    input => tool.execute(input, { workspace, ...context }),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** Counts the addon's file and spawn calls of a running sandbox; -> function that gives and resets the count. */
+export function countCalls(sandbox) {
+  const { session } = sandbox._lease;
+  const { native } = session;
+  let count = 0;
+  session.native = new Proxy(native, {
+    get(target, name) {
+      const value = target[name];
+      if (typeof value !== 'function') return value;
+      return (...args) => {
+        if (name === 'file' || name === 'spawn') count++;
+        return value.apply(target, args);
+      };
+    },
+  });
+  return () => {
+    const seen = count;
+    count = 0;
+    return seen;
+  };
+}
+
+/** Waits until `check` gives something true, and gives that; fails after 20 s. */
+export async function until(check, what = String(check)) {
+  const end = Date.now() + 20_000;
+  for (;;) {
+    const value = await check();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`never happened: ${what}`);
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+}
+
+/** What `command` prints. */
+export async function out(workspace, ...args) {
+  return (await workspace.sandbox.executeCommand(...args)).stdout;
+}
