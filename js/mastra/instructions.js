@@ -10,15 +10,16 @@ export function resolveInstructions(override, makeDefault, requestContext) {
 
 const levels = {
   full: 'Commands are isolated: they see a read-only system and write only to the workspace, /tmp and $HOME.',
-  landlock: 'Commands are restricted: they write only to the workspace, /tmp and $HOME.',
+  landlock: 'Commands are restricted: they write only to the workspace, $TMPDIR and $HOME.',
   none: 'Commands are not isolated from this machine.',
 };
 
-function networkLine(network) {
+function networkLine(network, level) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
   if (Array.isArray(network)) return `Of the network only these hosts can be reached: ${network.join(', ')}.`;
-  return 'The network is off by policy: downloads fail, and trying again does not help. localhost works.';
+  const off = 'The network is off by policy: downloads fail, and trying again does not help.';
+  return level === 'landlock' ? off : `${off} localhost works.`;
 }
 
 function limitsLine(facts) {
@@ -38,7 +39,7 @@ export function instructionsFor(lease) {
   const lines = [
     `Commands start in ${workdir}${workspace}; the file tools call ${inside} "/".`,
     levels[facts.level] ?? '',
-    networkLine(Array.isArray(hosts) ? hosts : facts.network),
+    networkLine(Array.isArray(hosts) ? hosts : facts.network, facts.level),
     limitsLine(facts),
     facts.degraded ? `Note: ${facts.degraded.replaceAll('\n', '; ')}.` : '',
   ];

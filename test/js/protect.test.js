@@ -94,6 +94,13 @@ test('a snapshot comes back around it, and it is protected again', async () => {
   assert.notEqual((await sh('echo x > .git/hooks/pre-commit')).exitCode, 0);
 });
 
+test('where commands cannot be kept from it, that is said', async () => {
+  await open({ isolation: 'landlock' });
+  assert.match(workspace.sandbox.getInfo().metadata.degraded, /protect holds for the file tools only/);
+  assert.equal(workspace.sandbox.getInfo().metadata.protected, undefined);
+  await assert.rejects(workspace.filesystem.writeFile('.git/hooks/pre-commit', 'x'), /protect/);
+});
+
 test('another list, or none', async () => {
   await open({ protect: ['a'] });
   assert.notEqual((await sh('echo x > a')).exitCode, 0);

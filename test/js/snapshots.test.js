@@ -48,6 +48,8 @@ function places() {
     'a temporary folder': {},
     'a root': { id: 'mine', provider: local({ root: path.join(folder, 'root') }) },
     'a directory': { provider: local(options) },
+    'level landlock': { provider: local({ isolation: 'landlock' }) },
+    'a root at level landlock': { id: 'll', provider: local({ root: path.join(folder, 'root'), isolation: 'landlock' }) },
     'no isolation': { provider: local({ ...options, isolation: 'none' }) },
   };
 }
