@@ -90,6 +90,8 @@ static int remove_rest(const struct swap* s) {
 static int move_named(const struct swap* s, const char* name, bool out,
                       bool keeps) {
   int fd = folder_at(s->stage, name);
+  /* Killed while the stage was being removed: it has been emptied before. */
+  if (fd == -ENOENT && out) return 0;
   if (fd < 0) return fd;
   int top = folder_at(s->top, ".");
   struct swap again = {top, s->stage, keeps};

@@ -275,6 +275,7 @@ static void test_recovery(void** state) {
        "o p "},
       {"mkdir -p S/new S/gone; echo n > S/new/n; echo o > S/gone/o; echo m > m",
        "m n "},
+      {"mkdir -p S/gone; echo g > S/gone/g; echo n > n", "n "},
       {"mkdir S; echo o > o", "o "},
       {"echo o > o", "o "},
       /* an agent's own: nothing leaves the folder */
