@@ -19,10 +19,6 @@
 
 enum { ID_MAX = 200, PREFIX_MAX = 40 };
 
-#define PROCESSES_DEFAULT 4096
-#define PROCESSES_MIN 8
-#define PROCESSES_MAX 4194304
-
 struct reader {
   const struct sbx_options* o;
   struct sbx_local_options* out;
@@ -331,15 +327,17 @@ static int read_place(struct reader* r) {
 }
 
 static int read_host_env(struct reader* r) {
-  struct sbx_local_list* out = &r->out->host_env;
   size_t n = sbx_options_count(r->o, "host.env");
+  char** items;
 
   if (n == 0) return 0;
-  out->items = calloc(n, sizeof(*out->items));
-  if (out->items == NULL) return no_memory(r);
-  for (; out->len < n; out->len++) {
-    out->items[out->len] = strdup(sbx_options_item(r->o, "host.env", out->len));
-    if (out->items[out->len] == NULL) return no_memory(r);
+  items = calloc(n, sizeof(*items));
+  if (items == NULL) return no_memory(r);
+  r->out->host_env.items = items;
+  for (size_t i = 0; i < n; i++) {
+    items[i] = strdup(sbx_options_item(r->o, "host.env", i));
+    if (items[i] == NULL) return no_memory(r);
+    r->out->host_env.len = i + 1;
   }
   return 0;
 }
@@ -372,9 +370,8 @@ static int read_all(struct reader* r) {
   if (err == 0) err = read_list(r, "readOnlyPaths", &out->read_only);
   if (err == 0) err = read_list(r, "readWritePaths", &out->read_write);
   if (err == 0) err = sbx_local_protect_read(r->o, out, r->error);
-  if (err == 0)
-    err = read_count(r, "limits.processes", PROCESSES_MIN, PROCESSES_MAX,
-                     &out->processes);
+  if (err == 0) err = sbx_local_limits_read(r->o, &out->limits, r->error);
+  if (err == 0) err = read_string(r, "test.cgroup", NULL, &out->cgroup);
   if (err == 0)
     err = read_count(r, "test.failStep", 0, SBX_SETUP_COUNT, &out->fail_step);
   if (err == 0)
@@ -389,7 +386,6 @@ int sbx_local_options_read(const struct sbx_options* o,
   int err;
 
   memset(out, 0, sizeof(*out));
-  out->processes = PROCESSES_DEFAULT;
   out->fail_errno = EPERM;
   err = read_all(&r);
   if (err != 0) sbx_local_options_clear(out);
@@ -416,5 +412,6 @@ void sbx_local_options_clear(struct sbx_local_options* o) {
   free(o->host_home);
   free(o->exec_path);
   free(o->tmpdir);
+  free(o->cgroup);
   memset(o, 0, sizeof(*o));
 }

@@ -9,6 +9,7 @@
 #include "../native/error.h"
 #include "../native/launcher/protocol.h"
 #include "../native/options.h"
+#include "local_limits.h"
 
 /* Where the workspace lies. */
 enum sbx_local_kind {
@@ -33,7 +34,7 @@ struct sbx_local_options {
   uint16_t ports[SBX_LOCAL_PORTS_MAX];
   size_t ports_len;
   bool network; /* the host's */
-  uint64_t processes;
+  struct sbx_local_limits limits;
   char* id;
   char* directory;
   char* root;
@@ -49,6 +50,7 @@ struct sbx_local_options {
   struct sbx_local_list read_write;
   struct sbx_local_list protect; /* paths below `directory` */
   bool protects; /* ... asked for by name */
+  char* cgroup;       /* tests: where the control group is made, or NULL */
   uint64_t fail_step; /* tests */
   uint64_t fail_errno;
 };
