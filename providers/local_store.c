@@ -6,12 +6,14 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../native/config.h"
+#include "../native/remove.h"
 #include "../native/session.h"
 #include "local_snapshot.h"
 #include "provider.h"
@@ -21,6 +23,7 @@ struct store {
   char* folder; /* made and removed by the monitor */
   char* path;   /* in it, for us */
   struct sbx_session* session;
+  bool lost; /* the monitor was killed: the folder is ours to remove */
   sbx_done_cb cb;
   void* arg;
 };
@@ -77,10 +80,10 @@ static void on_ready(void* data, const struct sbx_error* error,
   done(data, error);
 }
 
-/* The folder is still there: the monitor goes by our end of its pipe. */
+/* What is kept stays in use; nobody but us can remove it now. */
 static void on_lost(void* data, const struct sbx_error* error) {
-  (void) data;
   (void) error;
+  ((struct store*) data)->lost = true;
 }
 
 static void store_create(struct sbx_sandbox* sandbox, sbx_done_cb cb,
@@ -108,17 +111,42 @@ static void store_create(struct sbx_sandbox* sandbox, sbx_done_cb cb,
 }
 
 struct closing {
+  uv_work_t work;
   struct store* store;
   sbx_done_cb cb;
   void* arg;
 };
 
-static void on_closed(void* data) {
-  struct closing* c = data;
-
+static void finish(struct closing* c) {
   store_free(c->store);
   c->cb(c->arg, NULL);
   free(c);
+}
+
+static void remove_folder(uv_work_t* work) {
+  const char* path = ((struct closing*) work->data)->store->folder;
+  const char* name = strrchr(path, '/') + 1;
+  char* parent = strndup(path, (size_t) (name - path));
+  int fd = parent == NULL ? -1
+                          : open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+  if (fd >= 0) sbx_remove_tree(fd, name);
+  if (fd >= 0) close(fd);
+  free(parent);
+}
+
+static void on_removed(uv_work_t* work, int status) {
+  (void) status;
+  finish(work->data);
+}
+
+static void on_closed(void* data) {
+  struct closing* c = data;
+
+  c->work.data = c;
+  if (!c->store->lost || uv_queue_work(c->store->base.loop, &c->work,
+                                       remove_folder, on_removed) != 0)
+    finish(c);
 }
 
 static void store_close(struct sbx_sandbox* sandbox, sbx_done_cb cb,
@@ -135,7 +163,7 @@ static void store_close(struct sbx_sandbox* sandbox, sbx_done_cb cb,
     cb(arg, NULL);
     return;
   }
-  *c = (struct closing){s, cb, arg};
+  *c = (struct closing){.store = s, .cb = cb, .arg = arg};
   sbx_session_close(s->session, on_closed, c);
 }
 
