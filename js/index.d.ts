@@ -182,6 +182,25 @@ export interface SandboxFiles {
   stat(path: string): Promise<SandboxFileStat>;
 }
 
+export interface SandboxChanges {
+  /** By path, relative to the workspace. */
+  changes: {
+    path: string;
+    change: 'added' | 'modified' | 'deleted';
+    type: 'file' | 'directory' | 'symlink' | 'other';
+  }[];
+  /** The files in git's format, for `git apply`; undefined where git is not installed. */
+  patch: string | undefined;
+}
+
+export interface SandboxSnapshot {
+  id: string;
+  /** As given to create(). */
+  name?: string;
+  bytes: number;
+  createdAt: Date;
+}
+
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   /** Name of the provider. */
@@ -199,13 +218,17 @@ export interface Sandbox extends AsyncDisposable {
     /** `unsupported` in this version; `invalid_input` for a port that is not declared. */
     expose(port: number): Promise<{ url: string }>;
   };
-  /** `unsupported` in this version. */
   readonly snapshots: {
-    create(...args: unknown[]): Promise<never>;
-    restore(...args: unknown[]): Promise<never>;
-    list(...args: unknown[]): Promise<never>;
-    delete(...args: unknown[]): Promise<never>;
+    /** Keeps the workspace as it is; one of the same name is replaced when the new one is whole. */
+    create(name?: string): Promise<SandboxSnapshot>;
+    /** Ends every process and puts the snapshot in the place of the workspace's content; all or nothing. */
+    restore(id: string): Promise<void>;
+    delete(id: string): Promise<void>;
+    /** The oldest first. */
+    list(): Promise<SandboxSnapshot[]>;
   };
+  /** What is different from the template of `identity`; `unsupported` for a sandbox that lies on none. */
+  changes(): Promise<SandboxChanges>;
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
   /**
    * Stops every process where it is until resume(). Time limits stand still,

@@ -15,7 +15,8 @@ import {
   show,
 } from './options.js';
 import { checkProvider } from './provider.js';
-import { flag, ROOT, verb, WORKSPACE } from './verbs.js';
+import { idOf } from './snapshots.js';
+import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
 
 /** Checks the options that both surfaces share and opens a lease, starting nothing. */
 export function openLease(options, prefix) {
@@ -29,7 +30,16 @@ export function openLease(options, prefix) {
     env: checkEnv(options.env),
     ports: [...new Set([...provider.ports, ...checkPorts(options.ports)])],
     onFirstCreate: checkFunction(options.onFirstCreate, 'onFirstCreate'),
+    checkpoints: checkpointsOf(options),
   });
+}
+
+/** Ids of the snapshots to start with, best first; undefined if none is named. */
+function checkpointsOf({ checkpointName, seedCheckpointName }) {
+  const names = { checkpointName, seedCheckpointName };
+  for (const name in names) checkString(names[name], name);
+  const ids = Object.values(names).filter(name => name !== undefined).map(idOf);
+  return ids.length > 0 ? ids : undefined;
 }
 
 function checkCwd(value) {
@@ -200,10 +210,33 @@ export class Lease {
     return posix.join(place.inside, posix.resolve('/', workingDirectory)).replace(/\/$/, '') || '/';
   }
 
+  /** The template's layer for a sandbox that is about to be created, if any. */
+  async layer() {
+    const { identity, onFirstCreate, checkpoints } = this.options;
+    const { root, directory } = this.provider.options;
+    if (checkpoints || identity === undefined || !onFirstCreate) return undefined;
+    if (root !== undefined || directory !== undefined || !this.provider.templates.has(identity)) return undefined;
+    const { layerFor } = await import('./template.js');
+    return layerFor(this);
+  }
+
   async firstCreate() {
+    if (await this.#seed()) return;
     if (!this.options.onFirstCreate) return;
     const { firstCreate } = await import('./template.js');
     await firstCreate(this);
+  }
+
+  // From the first of the named checkpoints that there is.
+  async #seed() {
+    const { checkpoints } = this.options;
+    if (!checkpoints) return false;
+    const folder = await this.provider.snapshotFolder();
+    const kept = await this.native.snapshot(snapshot.LIST, folder);
+    const id = checkpoints.find(one => kept.some(other => other.id === one));
+    if (id === undefined) return false;
+    await this.native.snapshot(snapshot.RESTORE, folder, id);
+    return true;
   }
 
   async stop() {

@@ -26,6 +26,12 @@ export interface LocalOptions {
   ports?: readonly number[];
   /** Absolute path of the shell for command strings. Default: bash if installed, else sh. */
   shell?: string;
+  /**
+   * Paths in the directory that commands and file tools cannot change, because
+   * this machine may run them later. Default: git hooks and configuration,
+   * .envrc, .husky, editor tasks and settings, this package; [] for none.
+   */
+  protect?: readonly string[];
   /** What a session may use; what enforces each stands in getInfo().metadata. */
   limits?: LocalLimits;
 }

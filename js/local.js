@@ -29,12 +29,25 @@ const names = [
   'ports',
   'shell',
   'limits',
+  'protect',
 ];
 
 function checkNetwork(value) {
   if (value === undefined || value === 'deny' || value === 'allow') return value;
   if (Array.isArray(value)) return checkStrings(value, 'network');
   throw invalid(`network must be "deny", "allow" or an array of host names, not ${show(value)}`);
+}
+
+function checkProtect(value, directory) {
+  const list = checkStrings(value, 'protect');
+  if (list?.length > 0 && directory === undefined) {
+    throw invalid('protect is for files of a given directory; leave it out, or give the directory');
+  }
+  for (const path of list ?? []) {
+    if (path !== '' && !path.split('/').some(part => part === '' || part === '.' || part === '..')) continue;
+    throw invalid(`protect wants paths relative to the directory, such as ".git/hooks", not ${show(path)}`);
+  }
+  return list;
 }
 
 function checkAbsolutes(value, name) {
@@ -79,6 +92,7 @@ export function local(options) {
       readWritePaths: checkAbsolutes(given.readWritePaths, 'readWritePaths'),
       shell: checkAbsolute(given.shell, 'shell'),
       limits: checkLimits(given.limits),
+      protect: checkProtect(given.protect, given.directory),
     },
     env: checkEnv(given.env),
     ports: checkPorts(given.ports),

@@ -118,10 +118,16 @@ export interface NativeSandbox {
   place(): { inside: string; host: string | null };
   facts(): Record<string, string>;
   capabilities(): { name: string; mode: 'native' | 'emulated' | 'unsupported'; reason?: string }[];
-  /** scope 0: the workspace, path in any of its spellings; 1: the sandbox's own
+  /** scope 2: the template below, to read. CHANGES: Buffer.
+   * scope 0: the workspace, path in any of its spellings; 1: the sandbox's own
    * root, absolute path. READ: Buffer | string; STAT, WRITE: FileStat; EXISTS:
    * boolean; REALPATH: string; READDIR, WALK, GATHER: Listing. */
-  file(scope: 0 | 1, verb: number, path: string, options?: FileOptions): Promise<any>;
+  file(scope: 0 | 1 | 2, verb: number, path: string, options?: FileOptions): Promise<any>;
+  /** enum sbx_snapshot_verb. CREATE answers with one, LIST with all. `store`:
+   * folder of this machine, '' where the provider knows. */
+  snapshot(verb: number, store: string, id?: string): Promise<{ id: string; bytes: number; createdMs: number }[]>;
+  /** The layer that the next create starts with; false while one is under way. */
+  useLayer(path?: string): boolean;
   /** Throws a NativeError for a bad argument; everything later comes as exit. */
   spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
 }

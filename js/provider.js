@@ -8,6 +8,7 @@
 import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
+import { snapshot } from './verbs.js';
 
 class Session {
   state = 'idle'; // running, stopped, lost, closed
@@ -31,7 +32,7 @@ class Session {
     return this.#alone(async () => {
       if (this.state === 'closed') return undefined;
       this.holders.add(lease);
-      await this.#bringUp();
+      await this.#bringUp(lease);
       await lease.attach(this);
       const created = this.#fresh;
       if (created) {
@@ -43,22 +44,22 @@ class Session {
     });
   }
 
-  async #bringUp() {
+  async #bringUp(lease) {
     if (this.state === 'running') return;
     // What is left of a sandbox that died is still being cleared away: a start is
     // in conflict with that for some milliseconds.
     let tries = this.state === 'lost' ? 100 : 1;
-    while (!(await this.#open(--tries > 0))) await new Promise(resolve => setTimeout(resolve, 20));
+    while (!(await this.#open(lease, --tries > 0))) await new Promise(resolve => setTimeout(resolve, 20));
     this.state = 'running';
     this.#look();
   }
 
-  async #open(patient) {
+  async #open(lease, patient) {
     try {
       if (this.state === 'stopped') await this.native.resume();
       else if (await this.native.find()) await this.native.connect();
       else {
-        await this.native.create();
+        await this.#create(lease);
         this.#fresh = true;
       }
       this.#theirs = false;
@@ -68,6 +69,28 @@ class Session {
       if (patient && this.#theirs) return false;
       throw error;
     }
+  }
+
+  async #create(lease) {
+    const layer = await lease.layer();
+    if (layer !== undefined) this.native.useLayer(layer);
+    await this.native.create();
+  }
+
+  /** Ends every process; the files are the snapshot's afterwards, or as they were. */
+  restore(store, id) {
+    return this.#alone(async () => {
+      // What is protected is mounted there, so that nothing can take its place
+      // while the sandbox runs.
+      if (this.facts.protected === undefined) return this.native.snapshot(snapshot.RESTORE, store, id);
+      await this.native.destroy();
+      try {
+        await this.native.snapshot(snapshot.RESTORE, store, id);
+      } finally {
+        await this.native.connect();
+        this.#look();
+      }
+    });
   }
 
   #look() {
@@ -133,6 +156,7 @@ class Session {
 
 export class Provider {
   #capabilities;
+  #store;
 
   /** @internal */
   constructor(name, { options = {}, env = {}, ports = [], hostFacts } = {}) {
@@ -164,6 +188,27 @@ export class Provider {
     } catch (error) {
       throw fromNative(error, this.name);
     }
+  }
+
+  /**
+   * @internal A folder that goes with this process, whatever becomes of it:
+   * {path, native}. The native object holds it.
+   */
+  store() {
+    this.#store ??= this.#openStore();
+    this.#store.catch(() => (this.#store = undefined));
+    return this.#store;
+  }
+
+  async #openStore() {
+    const store = native().open(`${this.name}-store`, { host: this.hostFacts?.() });
+    await store.create();
+    return { native: store, path: store.facts().path };
+  }
+
+  /** @internal Where snapshots are; '' where that is known without us. */
+  async snapshotFolder() {
+    return this.options.root === undefined ? (await this.store()).path : '';
   }
 
   /** The capability map: [{name, mode, reason?}]. */

@@ -16,6 +16,7 @@ import {
   show,
 } from './options.js';
 import { Child, childResult, killOnAbort, SandboxProcess } from './process.js';
+import { Snapshots } from './snapshots.js';
 import { checkPty } from './limits.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
@@ -213,10 +214,8 @@ export class Sandbox {
     /** Commands that go on while the program does. */
     this.processes = Object.freeze({ start: (command, options) => this.#start(command, options) });
     this.ports = Object.freeze({ expose: port => this.#expose(port) });
-    const refuse = async () => {
-      throw unsupported(`The ${this.provider} provider has no snapshots in this version.`, 'snapshots');
-    };
-    this.snapshots = Object.freeze({ create: refuse, restore: refuse, list: refuse, delete: refuse });
+    /** The workspace as it was: create(name?), restore(id), delete(id), list(). */
+    this.snapshots = new Snapshots(owner);
   }
 
   get id() {
@@ -300,6 +299,20 @@ export class Sandbox {
       return child;
     } catch (error) {
       if (lease.noteError(error, epoch) && again) return this.#launch(request, false);
+      throw fromNative(error, this.provider);
+    }
+  }
+
+  /**
+   * What was added, modified and deleted on top of the template of `identity`:
+   * {changes: [{path, change, type}], patch}.
+   */
+  async changes() {
+    if (!this.#owner.lease.live) await this.#owner.ensure();
+    const { changesOf } = await import('./changes.js');
+    try {
+      return await changesOf(this.#owner.lease);
+    } catch (error) {
       throw fromNative(error, this.provider);
     }
   }

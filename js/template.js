@@ -1,19 +1,26 @@
 // onFirstCreate, and the templates that `identity` makes of it: the first session
-// of an identity runs the hook, its workspace is archived in memory, and later
-// sessions of the same provider instance unpack that instead.
-import { isSandboxError, SandboxError } from './errors.js';
-import { listen } from './verbs.js';
+// of an identity runs the hook, its workspace becomes an archive that goes with
+// this process, and later sessions of the same provider instance start with its
+// files: over a layer of them where that can be, else as a copy.
+import { fromNative, isSandboxError, SandboxError } from './errors.js';
+import { snapshot } from './verbs.js';
+
+/** What a session that is about to be created may lie on; undefined if nothing. */
+export async function layerFor(lease) {
+  const template = await lease.provider.templates.get(lease.options.identity)?.catch(() => undefined);
+  return template?.layer();
+}
 
 export async function firstCreate(lease) {
   const { identity } = lease.options;
   if (identity === undefined) return runHook(lease);
   const { templates } = lease.provider;
   while (templates.has(identity)) {
-    const archive = await templates.get(identity).catch(() => undefined);
-    if (archive) return unpack(lease, archive);
+    const template = await templates.get(identity).catch(() => undefined);
+    if (template) return lease.session.facts.template === 'overlay' ? undefined : template.copyTo(lease);
     // It failed and is forgotten: whoever comes first tries again.
   }
-  const made = runHook(lease).then(() => pack(lease));
+  const made = runHook(lease).then(() => Template.of(lease));
   templates.set(identity, made);
   made.catch(() => templates.delete(identity));
   await made;
@@ -33,47 +40,34 @@ async function runHook(lease) {
   }
 }
 
-// tar keeps modes, links, times and holes, and runs inside, where it can reach
-// nothing else. Owners are not kept: a session has one.
-async function pack(lease) {
-  const chunks = [];
-  await tar(lease, ['-cf', '-', '.'], { onBytes: (_, bytes) => chunks.push(bytes) });
-  return chunks;
-}
+class Template {
+  #store;
+  #id;
+  #layer;
 
-async function unpack(lease, chunks) {
-  await tar(lease, ['-xpof', '-'], { input: chunks });
-}
+  static async of(lease) {
+    const { provider } = lease;
+    const template = new Template();
+    try {
+      template.#store = await provider.store();
+      template.#id = `template-${crypto.randomUUID()}`;
+      await lease.native.snapshot(snapshot.CREATE, template.#store.path, template.#id);
+      return template;
+    } catch (error) {
+      throw fromNative(error, provider.name);
+    }
+  }
 
-function tar(lease, args, { onBytes, input }) {
-  return new Promise((resolve, reject) => {
-    const fail = message =>
-      reject(new SandboxError('provider_error', `the template of the identity could not be copied: ${message}`));
-    const events = {
-      onExit(result) {
-        if (result.error) reject(result.error);
-        // 1: a file changed while it was read.
-        else if (result.exitCode === 0 || (result.exitCode === 1 && onBytes)) resolve();
-        else fail(`tar ended with ${result.exitCode}: ${child.output(1).trim()}`);
-      },
-    };
-    if (onBytes) events.onBytes = onBytes;
-    const child = lease.native.spawn(
-      {
-        argv: ['tar', ...args],
-        cwd: lease.session.place.inside,
-        env: lease.environment.list(),
-        stdin: input !== undefined,
-        retain: 64 * 1024,
-        listenStdout: onBytes ? listen.BYTES : 0,
-      },
-      events,
+  /** Path of the files as a layer, made when first needed. */
+  layer() {
+    this.#layer ??= this.#store.native.snapshot(snapshot.LAYER, '', this.#id).then(
+      () => `${this.#store.path}/${this.#id}.layer`,
+      () => undefined, // the copy is as good
     );
-    if (input) feed(child, input).catch(() => {}); // the exit tells
-  });
-}
+    return this.#layer;
+  }
 
-async function feed(child, chunks) {
-  for (const chunk of chunks) await child.write(chunk);
-  child.closeStdin();
+  async copyTo(lease) {
+    await lease.native.snapshot(snapshot.SEED, this.#store.path, this.#id);
+  }
 }

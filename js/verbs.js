@@ -14,6 +14,7 @@ export const verb = Object.freeze({
   REALPATH: 12,
   WALK: 13,
   GATHER: 14,
+  CHANGES: 40,
 });
 
 export const flag = Object.freeze({
@@ -32,6 +33,11 @@ export const type = Object.freeze({ FILE: 1, DIRECTORY: 2, LINK: 3, OTHER: 4 });
 /** What a process reports of a stream: nothing, bytes, text, or both. */
 export const listen = Object.freeze({ BYTES: 1, TEXT: 2 });
 
+/** enum sbx_snapshot_verb */
+export const snapshot = Object.freeze({ CREATE: 40, RESTORE: 41, DELETE: 42, LIST: 43, SEED: 44, LAYER: 45 });
+
 /** scope of NativeSandbox.file */
 export const WORKSPACE = 0;
 export const ROOT = 1;
+/** ... the template that a session lies on, read-only */
+export const BASE = 2;

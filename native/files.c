@@ -242,7 +242,8 @@ int sbx__fail(struct sbx__job* job, int sys, const char* path,
                   "is not permitted; check owner and mode with ls -l.");
     case EROFS:
       return fail(job, SBX_E_ACCESS, sys, path,
-                  "lies on a read-only file system; write elsewhere.");
+                  "lies in a read-only place (a file system, or what the protect "
+                  "option of local() names); write elsewhere.");
     case ENXIO:
       return sbx__fail_special(job, path, S_IFSOCK);
     case ELOOP:

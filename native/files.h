@@ -25,6 +25,7 @@ struct sbx_root_spec {
 };
 
 int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out);
+void sbx_root_ref(struct sbx_root* root);
 void sbx_root_unref(struct sbx_root* root);
 
 enum sbx_file_verb {
@@ -41,11 +42,13 @@ enum sbx_file_verb {
   SBX_FILE_STAT,     /* -> stat */
   SBX_FILE_REALPATH, /* -> data: the relative path without links */
   SBX_FILE_WALK,     /* max_depth (root entries are 1), HIDDEN -> entries */
-  SBX_FILE_GATHER    /* contents for a search: plain files below path (or path
+  SBX_FILE_GATHER,   /* contents for a search: plain files below path (or path
                         itself) in walk order, those after `to` only, HIDDEN,
                         extensions; files without the bytes `data` are left
                         out. Stops after max_bytes -> packed as entries with
                         the content (size bytes) behind the name. */
+  SBX_FILE_CHANGES = 40 /* of a session on a template -> data, as changes.h has
+                           it; answered by the provider */
 };
 
 enum sbx_file_flag {

@@ -73,6 +73,10 @@ void sbx__root_ref(struct sbx_root* root) {
   root->refs++;
 }
 
+void sbx_root_ref(struct sbx_root* root) {
+  root->refs++;
+}
+
 void sbx_root_unref(struct sbx_root* root) {
   if (!root || --root->refs > 0) return;
   close(root->fd);

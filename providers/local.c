@@ -19,11 +19,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../native/archive.h"
+#include "../native/changes.h"
 #include "../native/config.h"
 #include "../native/launcher.h"
 #include "local_confined.h"
 #include "local_folder.h"
 #include "local_options.h"
+#include "local_protect.h"
+#include "local_snapshot.h"
 #include "local_view.h"
 #include "provider.h"
 
@@ -42,6 +46,9 @@ struct local {
   struct sbx_sandbox base;
   struct sbx_local_options options; /* never change: workers may read them */
   char* root_workspace;             /* ROOT: its host path */
+  char* snapshots;                  /* ROOT: the folder that holds them */
+  char* layer;                      /* template of the next start, or NULL */
+  char* protected;                  /* paths that are read-only inside, or NULL */
   enum state state;
   enum sbx_level level; /* of the start under way, or of what runs */
   bool falling;         /* to level landlock, once the first try is gone */
@@ -50,7 +57,7 @@ struct local {
   struct sbx_view view;
   struct sbx_session* session;
   struct sbx_session_ready ready;
-  struct sbx_root* roots[2];
+  struct sbx_root* roots[3]; /* workspace, root, template below */
   struct sbx_error error; /* of the start under way, then of a lost session */
   bool lost;
 
@@ -69,6 +76,8 @@ struct preparing {
   struct local* local;
   struct sbx_local_options own; /* borrows all that it points to */
   const struct sbx_local_options* options;
+  const char* layer;
+  char* protected;
   struct sbx_local_folder folder;
   struct sbx_config* config;
   struct sbx_view view;
@@ -246,6 +255,43 @@ static void add_owner(struct preparing* p) {
   if (f->idmap) sbx_config_add_number(p->config, SBX_CONFIG_IDMAP, 1);
 }
 
+/* Without ids of its own a root's session would see foreign owners in it. */
+static void add_layer(struct preparing* p) {
+  const struct sbx_local_options* o = p->options;
+
+  if (p->layer == NULL || o->kind != SBX_LOCAL_TEMPORARY ||
+      o->level != SBX_LEVEL_FULL || (p->folder.base < 0 && geteuid() == 0))
+    return;
+  sbx_config_add_text(p->config, SBX_CONFIG_LOWER, p->layer);
+  if (p->folder.base >= 0)
+    sbx_config_add_number(p->config, SBX_CONFIG_LOWER_BASE,
+                          SBX_LOCAL_BASE_TEMPLATE);
+}
+
+static void add_protected(struct preparing* p) {
+  if (p->options->level != SBX_LEVEL_FULL) return;
+  sbx_local_protect_add(p->options, p->config);
+  p->protected = sbx_local_protect_present(p->options);
+}
+
+/* A process that was killed during a restore left both states. */
+static int recover(struct preparing* p) {
+  char words[SBX_SYS_TEXT_MAX];
+  int fd, rc;
+
+  if (p->options->kind == SBX_LOCAL_TEMPORARY) return 0;
+  fd = open(p->folder.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return 0; /* the start itself says why */
+  rc = sbx_archive_recover(fd);
+  close(fd);
+  if (rc == 0) return 0;
+  return sbx_error_set(&p->error, SBX_E_UNAVAILABLE, -rc, "start",
+                       "An interrupted restore in \"%.300s\" could not be "
+                       "finished: %s. Look at \"%s\" there.",
+                       p->folder.workspace, sbx_sys_text(-rc, words),
+                       SBX_ARCHIVE_STAGE);
+}
+
 static void add_session(struct preparing* p) {
   const struct sbx_local_options* o = p->options;
   struct sbx_config* c = p->config;
@@ -267,6 +313,8 @@ static void add_session(struct preparing* p) {
     sbx_config_add_number(c, SBX_CONFIG_FAIL_ERRNO, o->fail_errno);
   }
   add_owner(p);
+  add_layer(p);
+  add_protected(p);
   if (o->level == SBX_LEVEL_LANDLOCK) sbx_confined_add(o, &p->folder, c);
 }
 
@@ -283,6 +331,7 @@ static void prepare(uv_work_t* work) {
     p->own.own_ids = sbx_confined_may_own(&p->own, p->config);
   if (p->err == 0)
     p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
+  if (p->err == 0) p->err = recover(p);
   if (p->err == 0) add_session(p);
   sbx_launcher_fd(); /* the first one writes the program: not on the loop */
 }
@@ -290,7 +339,7 @@ static void prepare(uv_work_t* work) {
 /* ---- the end ---- */
 
 static void drop_roots(struct local* l) {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     if (l->roots[i] != NULL) sbx_root_unref(l->roots[i]);
     l->roots[i] = NULL;
   }
@@ -303,6 +352,9 @@ static void local_free(struct local* l) {
   sbx_view_free(&l->view);
   sbx_local_options_clear(&l->options);
   free(l->root_workspace);
+  free(l->snapshots);
+  free(l->layer);
+  free(l->protected);
   free(l);
 }
 
@@ -496,12 +548,24 @@ static int open_root(struct local* l, int scope, int fd, const char* inside) {
   return -1;
 }
 
+/* Without it changes() fails, and nothing else. */
+static void open_template(struct local* l) {
+  struct sbx_root_spec spec = {.inside = "/", .fsuid = -1, .fsgid = -1};
+
+  if ((l->ready.flags & SBX_READY_OVERLAY) == 0 || l->layer == NULL) return;
+  spec.fd = open(l->layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (spec.fd < 0 || sbx_root_new(&spec, &l->roots[2]) == 0) return;
+  l->roots[2] = NULL;
+  close(spec.fd);
+}
+
 static int open_roots(struct local* l) {
   int workspace = l->ready.workspace_fd;
   int root = l->ready.root_fd;
   int err;
 
   l->ready.workspace_fd = l->ready.root_fd = -1;
+  open_template(l);
   err = open_root(l, 0, workspace, l->base.place.inside);
   return open_root(l, 1, root, second_root(l)) != 0 ? -1 : err;
 }
@@ -543,6 +607,8 @@ static void take_prepared(struct local* l, struct preparing* p) {
 
   l->folder = p->folder;
   l->view = p->view;
+  free(l->protected);
+  l->protected = p->protected;
   if (fell && p->err != 0)
     tell_both(l, &p->error);
   else if (!fell)
@@ -584,6 +650,7 @@ static void queue_prepare(struct local* l) {
   }
   l->state = PREPARING;
   p->local = l;
+  p->layer = l->layer;
   p->own = l->options;
   p->own.level = l->level;
   p->options = &p->own;
@@ -641,8 +708,9 @@ static int local_open(uv_loop_t* loop, const struct sbx_options* options,
   l->ready.workspace_fd = l->ready.root_fd = -1;
   sbx_local_folder_init(&l->folder);
   if (l->options.kind == SBX_LOCAL_ROOT &&
-      asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0) {
-    l->root_workspace = NULL;
+      (asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0 ||
+       asprintf(&l->snapshots, "%s/.snapshots", l->options.root) < 0)) {
+    l->root_workspace = l->snapshots = NULL;
     local_free(l);
     return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "open",
                          "Out of memory.");
@@ -798,6 +866,32 @@ static int not_started(const struct local* l, const char* operation,
                        "The sandbox is not started.");
 }
 
+static struct sbx_root* root_of(const struct local* l, int scope) {
+  return scope < 0 || scope > 2 ? NULL : l->roots[scope];
+}
+
+/* The template is read and nothing else. */
+static bool may(int scope, enum sbx_file_verb verb) {
+  return scope != 2 || verb == SBX_FILE_READ || verb == SBX_FILE_STAT;
+}
+
+static int request_changes(struct local* l, sbx_file_cb cb, void* arg) {
+  struct sbx_changes_spec spec;
+  char* upper;
+
+  if (l->roots[2] == NULL || l->folder.workspace == NULL ||
+      asprintf(&upper, "%s/upper", l->folder.workspace) < 0)
+    return SBX_E_UNSUPPORTED;
+  spec.base = open(l->layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  spec.upper = open(upper, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  free(upper);
+  if (spec.base >= 0 && spec.upper >= 0)
+    return sbx_changes_request(l->base.loop, &spec, cb, arg);
+  if (spec.base >= 0) close(spec.base);
+  if (spec.upper >= 0) close(spec.upper);
+  return SBX_E_UNAVAILABLE;
+}
+
 static int no_such_place(struct sbx_error* error) {
   return sbx_error_set(error, SBX_E_ACCESS, 0, "files",
                        "At level \"landlock\" only the workspace, $HOME and "
@@ -812,7 +906,7 @@ static int route(const struct local* l, int scope,
   const char* rest;
   int to;
 
-  if (scope != 1 || l->level != SBX_LEVEL_LANDLOCK) return scope == 1;
+  if (scope != 1 || l->level != SBX_LEVEL_LANDLOCK) return scope;
   scope = sbx_confined_route(&l->folder, l->options.cwd, request->path, &rest);
   if (scope < 0) return no_such_place(error);
   request->path = rest;
@@ -830,22 +924,30 @@ static int local_file_try(struct sbx_sandbox* s, int scope,
   struct local* l = (struct local*) s;
   struct sbx_file_request routed = *request;
 
-  if (l->roots[scope == 1] == NULL) return not_started(l, "files", error);
+  if (root_of(l, scope) == NULL) return not_started(l, "files", error);
   scope = route(l, scope, &routed, error);
   if (scope < 0) return scope;
-  return sbx_files_try(l->roots[scope], &routed, result, error);
+  if (scope == 0) {
+    int rc = sbx_local_protect_check(&l->options, &routed, error);
+
+    if (rc != 0) return rc;
+  }
+  return sbx_files_try(root_of(l, scope), &routed, result, error);
 }
 
+/* Every request has been through file_try before. */
 static int local_file(struct sbx_sandbox* s, int scope,
                       const struct sbx_file_request* request, sbx_file_cb cb,
                       void* arg) {
   struct local* l = (struct local*) s;
   struct sbx_file_request routed = *request;
 
-  if (l->roots[scope == 1] == NULL) return SBX_E_UNAVAILABLE;
+  if (root_of(l, scope) == NULL) return SBX_E_UNAVAILABLE;
+  if (!may(scope, request->verb)) return SBX_E_UNSUPPORTED;
+  if (request->verb == SBX_FILE_CHANGES) return request_changes(l, cb, arg);
   scope = route(l, scope, &routed, NULL);
   if (scope < 0) return scope;
-  return sbx_files_request(l->base.loop, l->roots[scope], &routed, cb, arg);
+  return sbx_files_request(l->base.loop, root_of(l, scope), &routed, cb, arg);
 }
 
 /* The same folder under its other name: commands know only one of them. */
@@ -890,6 +992,111 @@ static int local_spawn(struct sbx_sandbox* s,
   return err;
 }
 
+/* ---- snapshots ---- */
+
+/* A restore waits for the end of every process. */
+struct restoring {
+  struct local* local;
+  struct sbx_local_snapshot spec;
+  char* store;
+  char* id;
+};
+
+static void restoring_free(struct restoring* r) {
+  sbx_root_unref(r->spec.root);
+  free(r->store);
+  free(r->id);
+  free(r);
+}
+
+static void on_quiet(void* arg) {
+  struct restoring* r = arg;
+  struct sbx_error error;
+
+  if (sbx_local_snapshot_request(r->local->base.loop, &r->spec, &error) != 0)
+    r->spec.cb(r->spec.arg, &error, NULL, 0);
+  restoring_free(r);
+}
+
+static int restore(struct local* l, const struct sbx_local_snapshot* spec,
+                   struct sbx_error* error) {
+  struct restoring* r = calloc(1, sizeof(*r));
+
+  if (r != NULL) {
+    *r = (struct restoring){.local = l, .spec = *spec,
+                            .store = strdup(spec->store),
+                            .id = strdup(spec->id)};
+    sbx_root_ref(r->spec.root);
+    r->spec.store = r->store;
+    r->spec.id = r->id;
+  }
+  if (r == NULL || r->store == NULL || r->id == NULL) {
+    if (r != NULL) restoring_free(r);
+    return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "snapshots.restore",
+                         "Out of memory.");
+  }
+  sbx_session_end_all(l->session, 0, on_quiet, r);
+  return 0;
+}
+
+/* With protected parts mounted in it, a directory can only be exchanged while
+ * no session has it. */
+static int open_idle(struct local* l, struct sbx_root** out,
+                     struct sbx_error* error) {
+  struct sbx_root_spec spec = {.inside = "/", .fsuid = -1, .fsgid = -1};
+  struct statx st;
+
+  spec.fd = open(l->options.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (spec.fd >= 0 && geteuid() == 0 &&
+      statx(spec.fd, "", AT_EMPTY_PATH, STATX_UID | STATX_GID, &st) == 0 &&
+      st.stx_uid != 0) {
+    spec.fsuid = st.stx_uid;
+    spec.fsgid = st.stx_gid;
+  }
+  if (spec.fd >= 0 && sbx_root_new(&spec, out) == 0) return 0;
+  if (spec.fd >= 0) close(spec.fd);
+  return sbx_error_set(error, SBX_E_UNAVAILABLE, errno, "snapshots.restore",
+                       "The directory \"%.300s\" cannot be opened.",
+                       l->options.directory);
+}
+
+static int local_snapshot(struct sbx_sandbox* s, enum sbx_snapshot_verb verb,
+                          const char* store, const char* id,
+                          sbx_snapshot_cb cb, void* arg,
+                          struct sbx_error* error) {
+  struct local* l = (struct local*) s;
+  bool idle = verb == SBX_SNAPSHOT_RESTORE && l->state == IDLE &&
+              l->options.kind == SBX_LOCAL_DIRECTORY;
+  struct sbx_local_snapshot spec = {
+      .verb = verb,
+      .root = l->roots[0],
+      .store = store[0] == '\0' ? l->snapshots : store,
+      .id = id,
+      .cb = cb,
+      .arg = arg};
+  int rc;
+
+  if (verb == SBX_SNAPSHOT_RESTORE && l->state == RUNNING && id != NULL)
+    return restore(l, &spec, error);
+  if (idle && open_idle(l, &spec.root, error) != 0) return error->code;
+  rc = sbx_local_snapshot_request(l->base.loop, &spec, error);
+  if (idle) sbx_root_unref(spec.root);
+  return rc;
+}
+
+static int local_use_layer(struct sbx_sandbox* s, const char* path) {
+  struct local* l = (struct local*) s;
+  char* copy = path == NULL ? NULL : strdup(path);
+
+  if (l->state != IDLE) {
+    free(copy);
+    return -EBUSY; /* a worker may be reading it */
+  }
+  free(l->layer);
+  l->layer = copy;
+  return path != NULL && copy == NULL ? -ENOMEM : 0;
+}
+
 /* ---- facts ---- */
 
 static const char* uid_mode(const struct local* l) {
@@ -904,6 +1111,17 @@ static const char* uid_mode(const struct local* l) {
  * root's id, without any of its powers but the owner's own. */
 static bool runs_as_root(const struct local* l) {
   return strcmp(uid_mode(l), "owner") == 0 && l->folder.owner_uid == 0;
+}
+
+/* Only mounts can take parts out of a folder that is to be written. */
+static void degraded_protect(const struct local* l, char* out, size_t size) {
+  size_t len = strlen(out);
+
+  if (l->options.protect.len == 0) return;
+  snprintf(out + len, size - len,
+           "%sprotect holds for the file tools only: commands can change those "
+           "paths, too",
+           len > 0 ? "\n" : "");
 }
 
 /* The kernel counts processes by user and user namespace. */
@@ -924,12 +1142,14 @@ static void degraded(const struct local* l, char* out, size_t size) {
     snprintf(out + len, size - len,
              "isolation \"none\": commands run as this user, see the whole "
              "machine and its network");
+    if (l->options.protects) degraded_protect(l, out, size);
     return;
   }
   if (l->state != RUNNING) return;
   if (l->level == SBX_LEVEL_LANDLOCK) {
     sbx_confined_degraded(&l->options, &l->folder, l->ready.flags,
                           l->ready.landlock_abi, out + len, size - len);
+    degraded_protect(l, out, size);
     return;
   }
   snprintf(out + len, size - len, "%s%s%s%s",
@@ -977,6 +1197,9 @@ static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
   else if (l->base.place.host != NULL)
     cb(arg, "hostPath", l->base.place.host);
   if (l->folder.path != NULL) cb(arg, "folder", l->folder.path);
+  if (l->protected != NULL) cb(arg, "protected", l->protected);
+  if (l->state == RUNNING && (l->ready.flags & SBX_READY_OVERLAY) != 0)
+    cb(arg, "template", "overlay");
 }
 
 static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
@@ -1052,7 +1275,7 @@ static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
       {"timeout", "native", NULL},
       {"signals", "native", NULL},
       {"ports", "unsupported", later},
-      {"snapshots", "unsupported", later},
+      {"snapshots", "native", NULL},
       {"pty", "native", NULL},
       {"networkPolicy", "unsupported", later},
       {"pause", "native", NULL},
@@ -1081,6 +1304,8 @@ const struct sbx_provider sbx_provider_local = {
     .file_try = local_file_try,
     .file = local_file,
     .spawn = local_spawn,
+    .snapshot = local_snapshot,
+    .use_layer = local_use_layer,
     .facts = local_facts,
     .capabilities = local_capabilities,
 };

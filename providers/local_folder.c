@@ -50,7 +50,7 @@ static bool maps_range(const char* file) {
   FILE* in = fopen(file, "re");
   unsigned long long inner, outer, count;
   unsigned long long last =
-      SBX_LOCAL_BASE_FIRST + SBX_LOCAL_BASE_STEP * SBX_LOCAL_BASE_COUNT - 1;
+      SBX_LOCAL_BASE_TEMPLATE + SBX_LOCAL_BASE_STEP - 1;
   bool found = false;
 
   if (in == NULL) return false;
@@ -74,10 +74,14 @@ static bool has_capabilities(void) {
   return (caps & need) == need;
 }
 
+bool sbx_local_folder_has_ranges(void) {
+  return geteuid() == 0 && has_capabilities() &&
+         maps_range("/proc/self/uid_map") && maps_range("/proc/self/gid_map");
+}
+
 static bool may_have_range(const struct sbx_local_options* o) {
   if (o->level == SBX_LEVEL_LANDLOCK && !o->own_ids) return false;
-  return o->level != SBX_LEVEL_NONE && geteuid() == 0 && has_capabilities() &&
-         maps_range("/proc/self/uid_map") && maps_range("/proc/self/gid_map");
+  return o->level != SBX_LEVEL_NONE && sbx_local_folder_has_ranges();
 }
 
 static int64_t base_of(uint32_t uid) {

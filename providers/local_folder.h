@@ -11,7 +11,10 @@
 /* One session's host ids are base .. base + 65535. */
 #define SBX_LOCAL_BASE_FIRST INT64_C(0x70000000)
 #define SBX_LOCAL_BASE_STEP INT64_C(65536)
-#define SBX_LOCAL_BASE_COUNT 4096
+#define SBX_LOCAL_BASE_COUNT 4095
+/* Owns templates, and no session. */
+#define SBX_LOCAL_BASE_TEMPLATE \
+  (SBX_LOCAL_BASE_FIRST + SBX_LOCAL_BASE_STEP * SBX_LOCAL_BASE_COUNT)
 #define SBX_LOCAL_INNER_ID 1000
 
 struct sbx_local_folder {
@@ -35,6 +38,10 @@ void sbx_local_folder_init(struct sbx_local_folder* f);
  * On failure `f` is as after init. */
 int sbx_local_folder_make(const struct sbx_local_options* o,
                           struct sbx_local_folder* f, struct sbx_error* error);
+
+/* Whether sessions get host ids of their own, and templates those of
+ * SBX_LOCAL_BASE_TEMPLATE. */
+bool sbx_local_folder_has_ranges(void);
 
 /* Whether there is something to connect to. */
 bool sbx_local_folder_exists(const struct sbx_local_options* o);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "local_protect.h"
 #include "local_view.h"
 
 enum { ID_MAX = 200, PREFIX_MAX = 40 };
@@ -368,6 +369,7 @@ static int read_all(struct reader* r) {
   if (err == 0) err = read_place(r);
   if (err == 0) err = read_list(r, "readOnlyPaths", &out->read_only);
   if (err == 0) err = read_list(r, "readWritePaths", &out->read_write);
+  if (err == 0) err = sbx_local_protect_read(r->o, out, r->error);
   if (err == 0) err = sbx_local_limits_read(r->o, &out->limits, r->error);
   if (err == 0) err = read_string(r, "test.cgroup", NULL, &out->cgroup);
   if (err == 0)
@@ -399,6 +401,7 @@ void sbx_local_options_clear(struct sbx_local_options* o) {
   list_clear(&o->host_env);
   list_clear(&o->read_only);
   list_clear(&o->read_write);
+  list_clear(&o->protect);
   free(o->id);
   free(o->directory);
   free(o->root);

@@ -48,6 +48,8 @@ struct sbx_local_options {
   struct sbx_local_list host_env; /* "NAME=value" */
   struct sbx_local_list read_only;
   struct sbx_local_list read_write;
+  struct sbx_local_list protect; /* paths below `directory` */
+  bool protects; /* ... asked for by name */
   char* cgroup;       /* tests: where the control group is made, or NULL */
   uint64_t fail_step; /* tests */
   uint64_t fail_errno;

@@ -37,6 +37,29 @@ struct sbx_capability {
 /* A key and a value for getInfo().metadata; valid until the next call. */
 typedef void (*sbx_fact_cb)(void* arg, const char* key, const char* value);
 
+/* What is done with a snapshot, which is named by an id: 1 to 240 characters of
+ * A-Z a-z 0-9 _ - %, so that it can be a file's name as it is. */
+enum sbx_snapshot_verb {
+  SBX_SNAPSHOT_CREATE = 40, /* of the workspace; replaces one of that id */
+  SBX_SNAPSHOT_RESTORE,     /* ends every process and puts it in the place of
+                               the workspace's content; on failure that stays */
+  SBX_SNAPSHOT_DELETE,
+  SBX_SNAPSHOT_LIST,
+  SBX_SNAPSHOT_SEED, /* into a workspace that was just created and is empty */
+  SBX_SNAPSHOT_LAYER /* makes of it what use_layer takes */
+};
+
+struct sbx_snapshot {
+  char id[248];
+  uint64_t bytes;
+  int64_t created_ms;
+};
+
+/* CREATE answers with one, LIST with all, the others with none; valid during
+ * the call. */
+typedef void (*sbx_snapshot_cb)(void* arg, const struct sbx_error* error,
+                                const struct sbx_snapshot* list, size_t count);
+
 struct sbx_provider {
   const char* name;
 
@@ -78,6 +101,17 @@ struct sbx_provider {
                const struct sbx_process_events* events,
                struct sbx_process** out, struct sbx_error* error);
 
+  /* Snapshots. `store`: where the provider keeps them, if that is a folder of
+   * this machine. Returns 0, or a negative code, `error` filled and calls
+   * nothing. */
+  int (*snapshot)(struct sbx_sandbox* s, enum sbx_snapshot_verb verb,
+                  const char* store, const char* id, sbx_snapshot_cb cb,
+                  void* arg, struct sbx_error* error);
+
+  /* The next create starts with this layer's files, if it can; the fact
+   * "template" then says so. */
+  int (*use_layer)(struct sbx_sandbox* s, const char* path);
+
   /* Facts of the session, without I/O. */
   void (*facts)(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg);
   const struct sbx_capability* (*capabilities)(struct sbx_sandbox* s,
@@ -96,5 +130,6 @@ struct sbx_sandbox {
 const struct sbx_provider* sbx_provider_find(const char* name);
 
 extern const struct sbx_provider sbx_provider_local;
+extern const struct sbx_provider sbx_provider_local_store;
 
 #endif

@@ -5,6 +5,7 @@
 
 static const struct sbx_provider* const providers[] = {
     &sbx_provider_local,
+    &sbx_provider_local_store,
 };
 
 const struct sbx_provider* sbx_provider_find(const char* name) {

@@ -33,6 +33,10 @@ type Instructions =
 
 export interface CreateMastraSandboxOptions extends CreateSandboxOptions {
   name?: string;
+  /** Snapshot that a created sandbox starts with, if there is one, and that snapshot() writes. */
+  checkpointName?: string;
+  /** ... and that it starts with if there is none of that name. */
+  seedCheckpointName?: string;
   /** Replaces what the model is told about the sandbox, or gets it. */
   instructions?: Instructions;
   /** After every start; a throw makes the start fail. */
@@ -128,7 +132,18 @@ export class SandboxSdkSandbox extends MastraSandbox {
   /** URL of a declared port; starts the sandbox. `unsupported` in this version. */
   getPortUrl(port: number, protocol?: string): Promise<string>;
   /** A sibling with the same options and an id of its own. */
-  clone(options?: { id?: string; sandboxId?: string; env?: Record<string, string>; workingDirectory?: string }): SandboxSdkSandbox;
+  clone(options?: {
+    id?: string;
+    sandboxId?: string;
+    env?: Record<string, string>;
+    workingDirectory?: string;
+    checkpointName?: string;
+    seedCheckpointName?: string;
+  }): SandboxSdkSandbox;
+  /** True with `root`, where snapshots outlive this process. */
+  readonly supportsCheckpoints: boolean;
+  /** Keeps the workspace under `checkpointName`; does nothing without one. */
+  snapshot(): Promise<void>;
   getInfo(): SandboxInfo;
   getInstructions(options?: { requestContext?: any }): string;
 }

@@ -57,6 +57,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     this.id = lease.options.id;
     this.name = given.name ?? 'SandboxSdkSandbox';
     this.provider = lease.provider.name;
+    // They persist where sessions do.
+    this.supportsCheckpoints = lease.provider.options.root !== undefined;
     this.networking = { getPortUrl: async () => null };
     lease.sdk = this.sandboxSdk;
     lease.onGone = error => this.#gone(error);
@@ -317,9 +319,23 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     throw unsupported(portsLater(this.provider), 'getPortUrl');
   }
 
+  /** Keeps the workspace under `checkpointName`; nothing without one. */
+  async snapshot() {
+    const { checkpointName } = this.#options;
+    if (checkpointName === undefined) return;
+    try {
+      await this.sandboxSdk.snapshots.create(checkpointName);
+    } catch (error) {
+      throw sandboxError(error);
+    }
+  }
+
   /** A sibling with the same options but its own id; does no I/O. */
   clone(options = {}) {
-    const { id, sandboxId, env, workingDirectory } = checkObject(options, 'options');
+    const { id, sandboxId, env, workingDirectory, checkpointName, seedCheckpointName } = checkObject(
+      options,
+      'options',
+    );
     const { id: _, ...inherited } = this.#options;
     const overlay = env ?? this.getEnv();
     return new SandboxSdkSandbox({
@@ -327,6 +343,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       id: sandboxId ?? id,
       env: overlay,
       workingDirectory: workingDirectory ?? inherited.workingDirectory,
+      checkpointName: checkpointName ?? inherited.checkpointName,
+      seedCheckpointName: seedCheckpointName ?? inherited.seedCheckpointName,
     });
   }
 

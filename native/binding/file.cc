@@ -79,6 +79,8 @@ Napi::Value MakeResult(Napi::Env env, const FileCall& call,
       return MakeStat(env, result->stat);
     case SBX_FILE_EXISTS:
       return Napi::Boolean::New(env, result->exists);
+    case SBX_FILE_CHANGES:
+      return MakeBuffer(env, result);
     case SBX_FILE_READDIR:
     case SBX_FILE_WALK:
     case SBX_FILE_GATHER:

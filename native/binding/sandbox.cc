@@ -62,6 +62,8 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Close>("close"),
           InstanceMethod<&Sandbox::Touch>("touch"),
           InstanceMethod<&Sandbox::File>("file"),
+          InstanceMethod<&Sandbox::Snapshot>("snapshot"),
+          InstanceMethod<&Sandbox::UseLayer>("useLayer"),
           InstanceMethod<&Sandbox::Spawn>("spawn"),
           InstanceMethod<&Sandbox::Place>("place"),
           InstanceMethod<&Sandbox::Facts>("facts"),
@@ -204,6 +206,49 @@ Napi::Value Sandbox::File(const Napi::CallbackInfo& info) {
 Napi::Value Sandbox::Spawn(const Napi::CallbackInfo& info) {
   if (!Usable(info.Env(), "spawn")) return info.Env().Undefined();
   return Process::Spawn(info, state_->sandbox);
+}
+
+static void on_snapshot(void* arg, const sbx_error* error,
+                        const sbx_snapshot* list, size_t count) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(error, [list, count](Napi::Env env) {
+    Napi::Array array = Napi::Array::New(env, count);
+    for (size_t i = 0; i < count; i++) {
+      Napi::Object one = Napi::Object::New(env);
+      one.Set("id", list[i].id);
+      one.Set("bytes", static_cast<double>(list[i].bytes));
+      one.Set("createdMs", static_cast<double>(list[i].created_ms));
+      array.Set(static_cast<uint32_t>(i), one);
+    }
+    return array;
+  });
+  delete operation;
+}
+
+Napi::Value Sandbox::Snapshot(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!Usable(env, "snapshot")) return env.Undefined();
+  auto verb = static_cast<sbx_snapshot_verb>(info[0].ToNumber().Int32Value());
+  std::string store = info[1].ToString();
+  std::string id = info[2].IsString() ? std::string(info[2].ToString()) : "";
+  sbx_error error = {};
+  auto* operation = new Operation(state_->addon, "snapshot");
+  Napi::Value promise = operation->deferred.Promise();
+  if (state_->sandbox->provider->snapshot(state_->sandbox, verb, store.c_str(),
+                                          id.c_str(), on_snapshot, operation,
+                                          &error)) {
+    on_snapshot(operation, &error, nullptr, 0);
+  }
+  return promise;
+}
+
+Napi::Value Sandbox::UseLayer(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!Usable(env, "useLayer")) return env.Undefined();
+  std::string path = info[0].IsString() ? std::string(info[0].ToString()) : "";
+  int rc = state_->sandbox->provider->use_layer(
+      state_->sandbox, info[0].IsString() ? path.c_str() : nullptr);
+  return Napi::Boolean::New(env, rc == 0);
 }
 
 Napi::Value Sandbox::Epoch(const Napi::CallbackInfo& info) {

@@ -42,6 +42,8 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
   Napi::Value Destroy(const Napi::CallbackInfo& info);
   Napi::Value Close(const Napi::CallbackInfo& info);
   Napi::Value File(const Napi::CallbackInfo& info);
+  Napi::Value Snapshot(const Napi::CallbackInfo& info);
+  Napi::Value UseLayer(const Napi::CallbackInfo& info);
   Napi::Value Spawn(const Napi::CallbackInfo& info);
   Napi::Value Place(const Napi::CallbackInfo& info);
   Napi::Value Facts(const Napi::CallbackInfo& info);

@@ -106,6 +106,9 @@ static int sbx__place(struct sbx_config* c, uint32_t tag, const char* value,
       p->from = value + used;
       p->len = len - used;
       break;
+    case SBX_CONFIG_PROTECT:
+      p->path = first[0] != '/' && first[0] != '\0' ? first : NULL;
+      break;
     default:
       p->path = sbx__path(value, len);
       break;
@@ -151,6 +154,11 @@ static int sbx__item(struct sbx_config* c, uint32_t tag, const char* value,
       rc = sbx__number(value, len, 1, &n);
       c->make = n == 1;
       return rc;
+    case SBX_CONFIG_LOWER:
+      return (c->lower = sbx__path(value, len)) ? 0 : sbx__invalid();
+    case SBX_CONFIG_LOWER_BASE:
+      c->has_lower_base = true;
+      return sbx__id(value, len, &c->lower_base);
     case SBX_CONFIG_NETWORK:
       rc = sbx__number(value, len, 1, &n);
       c->network = n == 1;
@@ -185,6 +193,7 @@ static int sbx__item(struct sbx_config* c, uint32_t tag, const char* value,
     case SBX_CONFIG_FILE:
     case SBX_CONFIG_MASK:
     case SBX_CONFIG_TMPFS:
+    case SBX_CONFIG_PROTECT:
       return sbx__place(c, tag, value, len);
     case SBX_CONFIG_RUN_UID:
       c->has_run = true;
@@ -222,6 +231,10 @@ static int sbx__check(const struct sbx_config* c) {
   if (c->remove != NULL && !sbx__is_inside(c->workspace, c->remove))
     return sbx__invalid();
   if (c->make && c->remove == NULL) return sbx__invalid();
+  if (c->lower != NULL && (!c->make || c->level != SBX_LEVEL_FULL))
+    return sbx__invalid();
+  if (c->has_lower_base && c->lower_base > UINT32_MAX - SBX__ID_RANGE)
+    return sbx__invalid();
   return 0;
 }
 

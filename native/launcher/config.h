@@ -10,7 +10,8 @@
 
 /* What is put into the view, in the order of the records. */
 struct sbx_place {
-  uint32_t tag;  /* SBX_CONFIG_BIND_RO, BIND_RW, SYMLINK, FILE, MASK, TMPFS */
+  uint32_t tag;  /* SBX_CONFIG_BIND_RO, BIND_RW, SYMLINK, FILE, MASK, TMPFS,
+                    PROTECT (then path is relative) */
   const char* path; /* inside */
   const char* from; /* source of a bind, target of a link, bytes of a file */
   size_t len;    /* of a file's bytes */
@@ -40,6 +41,9 @@ struct sbx_config {
   uint32_t owner_gid;
   bool idmap;
   bool make; /* the folders `remove` and `workspace` */
+  const char* lower; /* template, or NULL */
+  bool has_lower_base;
+  uint32_t lower_base;
   bool network; /* the host's */
   uint64_t nproc;
   uint64_t nofile;

@@ -81,25 +81,23 @@ static pid_t sbx__holder(int gate[2]) {
   _exit(0);
 }
 
-static int sbx__holder_namespace(const struct sbx_config* c, pid_t pid) {
-  struct sbx__lines lines;
+static int sbx__holder_namespace(pid_t pid, const char* uids,
+                                 const char* gids) {
   char path[64];
 
-  sbx__swap_lines(&lines, c->uid_base, c->owner_uid, c->inner_id);
-  if (sbx__write_file(pid, "uid_map", lines.text) != 0) return -1;
-  sbx__swap_lines(&lines, c->uid_base, c->owner_gid, c->inner_id);
-  if (sbx__write_file(pid, "gid_map", lines.text) != 0) return -1;
+  if (sbx__write_file(pid, "uid_map", uids) != 0) return -1;
+  if (sbx__write_file(pid, "gid_map", gids) != 0) return -1;
   snprintf(path, sizeof(path), "/proc/%d/ns/user", (int) pid);
   return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int sbx__user_namespace(const struct sbx_config* c) {
+static int sbx__user_namespace(const char* uids, const char* gids) {
   int gate[2], fd, saved;
   pid_t pid;
 
   if (pipe2(gate, O_CLOEXEC) != 0) return -1;
   pid = sbx__holder(gate);
-  fd = pid > 0 ? sbx__holder_namespace(c, pid) : -1;
+  fd = pid > 0 ? sbx__holder_namespace(pid, uids, gids) : -1;
   saved = errno;
   close(gate[0]);
   close(gate[1]);
@@ -111,14 +109,15 @@ static int sbx__user_namespace(const struct sbx_config* c) {
   return fd;
 }
 
-int sbx_ids_idmap(const struct sbx_config* c) {
+static int sbx__mapped_clone(const char* path, const char* uids,
+                             const char* gids) {
   struct sbx_mount_attr attr = {.attr_set = SBX_MOUNT_ATTR_IDMAP};
   int tree, ns;
 
-  tree = sbx_open_tree(AT_FDCWD, ".",
+  tree = sbx_open_tree(AT_FDCWD, path,
                        SBX_OPEN_TREE_CLONE | SBX_AT_RECURSIVE | O_CLOEXEC);
   if (tree < 0) return -1;
-  ns = sbx__user_namespace(c);
+  ns = sbx__user_namespace(uids, gids);
   if (ns < 0) return sbx_close_keep(tree);
   attr.userns_fd = (uint64_t) ns;
   if (sbx_mount_setattr(tree, "", AT_EMPTY_PATH | SBX_AT_RECURSIVE, &attr)) {
@@ -127,6 +126,21 @@ int sbx_ids_idmap(const struct sbx_config* c) {
   }
   close(ns);
   return tree;
+}
+
+int sbx_ids_idmap(const struct sbx_config* c) {
+  struct sbx__lines uids, gids;
+
+  sbx__swap_lines(&uids, c->uid_base, c->owner_uid, c->inner_id);
+  sbx__swap_lines(&gids, c->uid_base, c->owner_gid, c->inner_id);
+  return sbx__mapped_clone(".", uids.text, gids.text);
+}
+
+int sbx_ids_lower(const struct sbx_config* c) {
+  struct sbx__lines lines = {.len = 0};
+
+  sbx__line(&lines, c->lower_base, c->uid_base, SBX__RANGE);
+  return sbx__mapped_clone(c->lower, lines.text, lines.text);
 }
 
 bool sbx_ids_refused(int error) {

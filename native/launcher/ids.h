@@ -12,6 +12,11 @@
  * mount's descriptor, -1 with errno; sbx_ids_refused says whether the file
  * system or the kernel just cannot do it. */
 int sbx_ids_idmap(const struct sbx_config* config);
+
+/* A detached clone of the template with the owners of LOWER_BASE's range mapped
+ * into the session's. */
+int sbx_ids_lower(const struct sbx_config* config);
+
 bool sbx_ids_refused(int error);
 
 /* Writes the id maps of `pid`, which sits in a new user namespace. `range`

@@ -33,6 +33,7 @@ struct sbx__monitor {
   struct sbx_config config;
   struct sbx_report report;
   int tree;        /* id-mapped workspace or -1 */
+  int lower;       /* id-mapped template or -1 */
   int lifeline[2]; /* write end ours, read end PID 1's */
   int signals;
   int proc;
@@ -65,6 +66,20 @@ static int sbx__pin_folder(struct sbx__monitor* m) {
   return m->parent < 0 ? -1 : 0;
 }
 
+static int sbx__make_layers(const struct sbx_config* c, uid_t id) {
+  static const char* const names[] = {"upper", "work"};
+  int dir = open(c->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  size_t i;
+
+  if (dir < 0) return -1;
+  for (i = 0; i < 2; i++)
+    if (mkdirat(dir, names[i], 0755) != 0 ||
+        (c->has_base && fchownat(dir, names[i], id, id, 0) != 0))
+      return sbx_close_keep(dir);
+  close(dir);
+  return 0;
+}
+
 /* What was there before is not ours to remove. */
 static int sbx__make_folders(struct sbx__monitor* m) {
   const struct sbx_config* c = &m->config;
@@ -77,7 +92,8 @@ static int sbx__make_folders(struct sbx__monitor* m) {
     return -1;
   }
   if (mkdir(c->workspace, 0755) != 0) return -1;
-  return c->has_base ? lchown(c->workspace, id, id) : 0;
+  if (c->has_base && lchown(c->workspace, id, id) != 0) return -1;
+  return c->lower != NULL ? sbx__make_layers(c, id) : 0;
 }
 
 static int sbx__configure(struct sbx__monitor* m) {
@@ -116,6 +132,10 @@ static int sbx__watch_workspace(struct sbx__monitor* m) {
 static int sbx__idmap(struct sbx__monitor* m) {
   if (m->config.level == SBX_LEVEL_LANDLOCK) return 0;
   if (sbx__step(m, SBX_SETUP_IDMAP, m->config.workspace)) return -1;
+  /* Without it the sandbox does without an overlay, not without isolation. */
+  if (m->config.lower != NULL && m->config.has_base &&
+      m->config.has_lower_base)
+    m->lower = sbx_ids_lower(&m->config);
   if (!m->config.idmap || !m->config.has_base) return 0;
   m->tree = sbx_ids_idmap(&m->config);
   return m->tree >= 0 || sbx_ids_refused(errno) ? 0 : -1;
@@ -138,6 +158,7 @@ __attribute__((noreturn)) static void sbx__inside(struct sbx__monitor* m) {
                                .control = SBX_FD_CONTROL,
                                .lifeline = m->lifeline[0],
                                .tree = m->tree,
+                               .lower = m->lower,
                                .cgroup = &m->cgroup};
 
   close(m->lifeline[1]);
@@ -266,7 +287,7 @@ static int sbx__prepare(struct sbx__monitor* m) {
   sigset_t set;
 
   memset(m, 0, sizeof(*m));
-  m->tree = m->parent = m->scratch.parent = -1;
+  m->tree = m->lower = m->parent = m->scratch.parent = -1;
   m->lifeline[0] = m->lifeline[1] = -1;
   m->report.what = "";
   sigemptyset(&set);
@@ -288,6 +309,7 @@ int sbx_monitor_run(void) {
   }
   close(SBX_FD_CONTROL);
   if (m.tree >= 0) close(m.tree);
+  if (m.lower >= 0) close(m.lower);
   sbx_view_close(&m.config);
   if (chdir("/") != 0) return 1;
   sbx__watch(&m);

@@ -88,8 +88,16 @@ enum sbx_config_tag {
   SBX_CONFIG_CPU = 401,       /* number: thousandths of a core */
   SBX_CONFIG_FILE_SIZE = 402, /* number: bytes of one file */
   SBX_CONFIG_WORKSPACE_SIZE = 403, /* number: bytes on disk */
-  SBX_CONFIG_CGROUP = 404 /* path: tests only, the control group to make the
+  SBX_CONFIG_CGROUP = 404, /* path: tests only, the control group to make the
                              session's in, in place of the launcher's own */
+
+  SBX_CONFIG_LOWER = 500, /* path of a template: mounted below the workspace, in
+                             which "upper" and "work" are then made (MAKE). Where
+                             that cannot be, "upper" alone is the workspace */
+  SBX_CONFIG_LOWER_BASE,  /* number: first id of the range that owns the template,
+                             mapped to UID_BASE */
+  SBX_CONFIG_PROTECT      /* path relative to the workspace, read-only inside if
+                             it is there */
 };
 
 /* Loaded by commands (LD_PRELOAD); it keeps named semaphores and shared memory
@@ -208,6 +216,8 @@ enum sbx_ready_flag {
 
   /* SBX_LEVEL_LANDLOCK: commands have the ids of other processes of the host */
   SBX_READY_SHARED_IDS = 0x100,
+
+  SBX_READY_OVERLAY = 1 << 12, /* the workspace lies over LOWER */
 
   SBX_READY_CGROUP_MEMORY = 0x10000, /* the limit is the control group's */
   SBX_READY_CGROUP_PIDS = 0x20000,

@@ -173,6 +173,7 @@ static int sbx__inside(struct sbx__setup* s) {
   if (sbx__become(s) != 0 || sbx_view_build(&s->view) != 0) return -1;
   if (sbx__loopback(s) != 0 || sbx__hostname(s) != 0) return -1;
   if (sbx__privileges(s) != 0 || sbx__seccomp(s) != 0) return -1;
+  if (s->view.overlaid) s->spec.ready_flags |= SBX_READY_OVERLAY;
   if (sbx__step(s, SBX_SETUP_READY, "/dev/null")) return -1;
   if (sbx__stdio() != 0) return -1;
   if (sbx__folders(s, s->in->config->mountpoint) != 0) return -1;
@@ -187,6 +188,8 @@ static void sbx__init(struct sbx__setup* s, const struct sbx_setup_input* in) {
   s->view.config = in->config;
   s->view.report = &s->report;
   s->view.tree = in->tree;
+  s->view.lower = in->lower;
+  s->view.lower_detached = in->lower >= 0;
   s->spec.control = in->control;
   s->spec.lifeline = in->lifeline;
   umask(022);

@@ -10,6 +10,7 @@ struct sbx_setup_input {
   struct sbx_config* config;
   int control;
   int lifeline; /* read end; a byte means go, end of file means give up */
+  int lower;    /* id-mapped template or -1 */
   int tree;     /* id-mapped workspace or -1 */
   const struct sbx_cgroup* cgroup; /* of the session, as far as there is one */
 };

@@ -238,8 +238,9 @@ void sbx_tree_signal(const struct sbx_tree_root* root, struct sbx_procs* procs,
 
 /* ---- without a pid namespace ---- */
 
+/* How many live: the dead are left to whoever tells their exits. */
 static size_t sbx__mark_below(struct sbx_procs* procs, int signo) {
-  size_t found = 0, before, i;
+  size_t found = 0, live = 0, before, i;
   pid_t self = getpid();
 
   do {
@@ -251,10 +252,12 @@ static size_t sbx__mark_below(struct sbx_procs* procs, int signo) {
       if (p->parent != self && (parent == NULL || !parent->member)) continue;
       p->member = true;
       found++;
-      if (p->state != 'Z') kill(p->pid, signo);
+      if (p->state == 'Z') continue;
+      live++;
+      kill(p->pid, signo);
     }
   } while (found != before);
-  return found;
+  return live;
 }
 
 void sbx_tree_signal_below(int dir, int signo) {
@@ -275,8 +278,6 @@ void sbx_tree_kill_below(int dir) {
     if (sbx_procs_scan(&procs, dir) != 0) break;
     if (sbx__mark_below(&procs, SIGSTOP) == 0) break;
     if (sbx__is_still(&procs) || tries % 16 == 15) sbx__signal(&procs, SIGKILL);
-    while (waitpid(-1, NULL, WNOHANG) > 0) {
-    }
     if (tries > 2) nanosleep(&pause, NULL);
   }
   sbx_procs_free(&procs);

@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "layers.h"
 #include "mount.h"
 
 #define SBX__ROOT_BYTES ((uint64_t) 64 << 20)
@@ -78,6 +79,8 @@ int sbx_view_open(struct sbx_view* v) {
   v->report->step = SBX_SETUP_WORKSPACE;
   v->report->what = v->config->workspace;
   v->workspace = openat(v->proc_self, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (v->config->lower != NULL && !v->config->has_lower_base)
+    v->lower = open(v->config->lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return v->workspace < 0 ? -1 : 0;
 }
 
@@ -333,6 +336,9 @@ static int sbx__workspace(struct sbx_view* v) {
 
   if (sbx_report_step(v->report, v->config, SBX_SETUP_MOUNT_WORKSPACE, path))
     return -1;
+  if (v->config->lower != NULL && sbx_layers_overlay(v) != 0) return -1;
+  v->report->what = path;
+  if (v->overlaid) return 0;
   if (v->tree < 0) return sbx__bind(v, v->workspace, path, flags);
   return sbx__attach(v, v->tree, path, flags);
 }
@@ -360,6 +366,6 @@ int sbx_view_build(struct sbx_view* v) {
   if (sbx__root(v) != 0 || sbx__early_scratch(v) != 0) return -1;
   if (sbx__binds(v) != 0 || sbx__files(v) != 0) return -1;
   if (sbx__proc(v) != 0 || sbx__dev(v) != 0) return -1;
-  if (sbx__workspace(v) != 0) return -1;
+  if (sbx__workspace(v) != 0 || sbx_layers_protect(v) != 0) return -1;
   return sbx__detach(v);
 }

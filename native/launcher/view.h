@@ -2,6 +2,8 @@
 #ifndef SBX_LAUNCHER_VIEW_H
 #define SBX_LAUNCHER_VIEW_H
 
+#include <stdbool.h>
+
 #include "config.h"
 #include "report.h"
 
@@ -12,6 +14,9 @@ struct sbx_view {
   struct sbx_report* report;
   int tree;      /* detached id-mapped workspace, or -1: bind it */
   int workspace; /* as the host has it */
+  int lower;     /* template below the workspace, or -1 */
+  bool lower_detached; /* ... as a mount of its own */
+  bool overlaid; /* the workspace lies over it */
   int proc_self; /* of the host's /proc: its fd/N are the sources of binds */
   int proc_fds;
   int empty;     /* an empty file, to cover others with */

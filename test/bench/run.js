@@ -4,6 +4,7 @@
 const groups = {
   commands: async () => (await import('./commands.js')).commands(),
   files: async () => (await import('./files.js')).files(),
+  snapshots: async () => (await import('./snapshots.js')).snapshots(),
   limits: async () => (await import('./limits.js')).limits(),
 };
 

@@ -164,6 +164,24 @@ class FakeProcess {
   }
 }
 
+// Snapshots are copies beside the folders.
+process.on('exit', () => {
+  for (const copy of copies) fs.rmSync(copy, { recursive: true, force: true });
+});
+const copies = new Set();
+
+class FakeStore {
+  async create() {}
+
+  facts() {
+    return { path: 'store' };
+  }
+
+  async snapshot() {
+    throw fail('unsupported', 'a fake has no layers', 'template');
+  }
+}
+
 class FakeSandbox {
   epoch = 0;
   state = 'new';
@@ -186,6 +204,20 @@ class FakeSandbox {
     fs.mkdirSync(this.folder, { recursive: true });
     this.state = 'running';
     this.epoch++;
+  }
+
+  // 40: create, 44: seed
+  async snapshot(verb, store, id) {
+    const copy = path.join(os.tmpdir(), `fake-${process.pid}-${id}`);
+    copies.add(copy);
+    const options = { recursive: true, verbatimSymlinks: true };
+    if (verb === 40) fs.cpSync(this.folder, copy, options);
+    else if (verb === 44) fs.cpSync(copy, this.folder, options);
+    return [{ id, bytes: 1, createdMs: 0 }];
+  }
+
+  useLayer() {
+    return true;
   }
 
   async connect() {
@@ -328,6 +360,7 @@ export function open(provider, options) {
   if (options.directory === '/etc/passwd') {
     throw fail('invalid_input', 'directory "/etc/passwd" is a file; name a folder', 'open');
   }
+  if (provider === 'local-store') return new FakeStore();
   const sandbox = new FakeSandbox(options);
   fake.opened.push(sandbox);
   return sandbox;

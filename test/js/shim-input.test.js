@@ -136,7 +136,10 @@ test('wrong arguments of the normalised sandbox', { skip }, async () => {
     await invalid(sandbox.run('true', { timeout: -5 }));
     await invalid(sandbox.ports.expose(99999));
     await invalid(sandbox.ports.expose(3000));
-    await assert.rejects(sandbox.snapshots.create(), error => isSandboxError(error, 'unsupported'));
+    for (const name of ['', 1, 'x'.repeat(241), '\0']) {
+      await assert.rejects(sandbox.snapshots.create(name), error => isSandboxError(error, 'invalid_input'));
+    }
+    await assert.rejects(sandbox.snapshots.restore(''), error => isSandboxError(error, 'invalid_input'));
     assert.throws(() => sandbox.raw, error => isSandboxError(error, 'unsupported') && /no provider SDK/.test(error.message));
   });
   await assert.rejects(withSandbox({ provider }, 5), error => isSandboxError(error, 'invalid_input'));

@@ -1,0 +1,92 @@
+// Snapshots of a sandbox's workspace: kept below `root` for every later process,
+// else by this provider instance for as long as it and this process live.
+import { fromNative, invalid } from './errors.js';
+import { checkString, show } from './options.js';
+import { snapshot } from './verbs.js';
+
+const PREFIX = 'snapshot-';
+
+/** A name as an id, which may be a file's name: "a b" -> "a%20b". */
+export function idOf(name) {
+  if (checkString(name, 'name') === undefined) return undefined;
+  if (name === '' || name.includes('\0')) throw invalid(`name must be a string that is not empty, not ${show(name)}`);
+  const id = encodeURIComponent(name.toWellFormed()).replace(
+    /[!'()*.~]/g,
+    char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  if (id.length > 240) throw invalid(`name must have at most 240 bytes (80 outside of ASCII letters); it has ${id.length}`);
+  return id;
+}
+
+function nameOf(id) {
+  try {
+    return id.startsWith(PREFIX) ? undefined : decodeURIComponent(id);
+  } catch {
+    return undefined;
+  }
+}
+
+function shown({ id, bytes, createdMs }) {
+  return { id, name: nameOf(id), bytes, createdAt: new Date(createdMs) };
+}
+
+function checkSnapshotId(id) {
+  if (typeof id === 'string' && /^[A-Za-z0-9_%-]{1,240}$/.test(id)) return id;
+  throw invalid(`id must be the id that snapshots.create() returned, not ${show(id)}`);
+}
+
+export class Snapshots {
+  #owner;
+
+  constructor(owner) {
+    this.#owner = owner;
+  }
+
+  /**
+   * Keeps the workspace as it is now: {id, name?, bytes, createdAt}. One of the
+   * same name is replaced when the new one is whole.
+   */
+  async create(name) {
+    const id = idOf(name) ?? PREFIX + crypto.randomUUID();
+    await this.#started();
+    const [made] = await this.#call(store => this.#lease.native.snapshot(snapshot.CREATE, store, id));
+    return shown(made);
+  }
+
+  /**
+   * Ends every process and puts the snapshot in the place of everything in the
+   * workspace. If that fails, the workspace is as it was.
+   */
+  async restore(id) {
+    checkSnapshotId(id);
+    await this.#started();
+    await this.#call(store => this.#lease.session.restore(store, id));
+  }
+
+  async delete(id) {
+    checkSnapshotId(id);
+    await this.#call(store => this.#lease.native.snapshot(snapshot.DELETE, store, id));
+  }
+
+  /** The oldest first. */
+  async list() {
+    return (await this.#call(store => this.#lease.native.snapshot(snapshot.LIST, store))).map(shown);
+  }
+
+  get #lease() {
+    return this.#owner.lease;
+  }
+
+  async #started() {
+    if (!this.#lease.live) await this.#owner.ensure();
+  }
+
+  async #call(work) {
+    const { provider } = this.#lease;
+    try {
+      return await work(await provider.snapshotFolder());
+    } catch (error) {
+      throw fromNative(error, provider.name);
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/* Files of a given `directory` that the host runs later, kept from the sandbox. */
+#ifndef SBX_LOCAL_PROTECT_H
+#define SBX_LOCAL_PROTECT_H
+
+#include "../native/config.h"
+#include "../native/files.h"
+#include "local_options.h"
+
+/* Reads `protect`, or takes the default list for a directory. */
+int sbx_local_protect_read(const struct sbx_options* o,
+                           struct sbx_local_options* out,
+                           struct sbx_error* error);
+
+/* One record per path. */
+void sbx_local_protect_add(const struct sbx_local_options* o,
+                           struct sbx_config* config);
+
+/* The paths that are there, joined by commas, to be freed; NULL if none is. */
+char* sbx_local_protect_present(const struct sbx_local_options* o);
+
+/* 0, or a refusal of a request that would change a protected path. */
+int sbx_local_protect_check(const struct sbx_local_options* o,
+                            const struct sbx_file_request* request,
+                            struct sbx_error* error);
+
+#endif
