@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { SBX__RANGE = 65536 };
@@ -134,6 +135,19 @@ int sbx_ids_idmap(const struct sbx_config* c) {
   sbx__swap_lines(&uids, c->uid_base, c->owner_uid, c->inner_id);
   sbx__swap_lines(&gids, c->uid_base, c->owner_gid, c->inner_id);
   return sbx__mapped_clone(".", uids.text, gids.text);
+}
+
+int sbx_ids_bind(const struct sbx_config* c, const char* path) {
+  unsigned flags = SBX_OPEN_TREE_CLONE | SBX_AT_RECURSIVE | O_CLOEXEC;
+  struct sbx__lines uids, gids;
+  struct stat st;
+  int tree;
+
+  if (stat(path, &st) != 0) return -1;
+  sbx__swap_lines(&uids, c->uid_base, st.st_uid, c->inner_id);
+  sbx__swap_lines(&gids, c->uid_base, st.st_gid, c->inner_id);
+  tree = sbx__mapped_clone(path, uids.text, gids.text);
+  return tree >= 0 ? tree : sbx_open_tree(AT_FDCWD, path, flags);
 }
 
 int sbx_ids_lower(const struct sbx_config* c) {

@@ -17,6 +17,10 @@ int sbx_ids_idmap(const struct sbx_config* config);
  * into the session's. */
 int sbx_ids_lower(const struct sbx_config* config);
 
+/* The same for a folder or file that commands may write to, by its own owner.
+ * Where that is refused, a plain clone. */
+int sbx_ids_bind(const struct sbx_config* config, const char* path);
+
 bool sbx_ids_refused(int error);
 
 /* Writes the id maps of `pid`, which sits in a new user namespace. `range`

@@ -174,11 +174,17 @@ __attribute__((noreturn)) static void sbx__inside(struct sbx__monitor* m) {
   sbx_setup_inside(&in);
 }
 
+/* Commands get ids of the session's own. */
+static bool sbx__has_range(const struct sbx__monitor* m) {
+  return m->config.has_base && (!m->config.idmap || m->tree >= 0);
+}
+
 static int sbx__start_child(struct sbx__monitor* m) {
   unsigned long flags = sbx__namespaces(&m->config);
   pid_t pid;
 
-  if (flags != 0 && geteuid() == 0) sbx_view_clone(&m->config);
+  if (flags != 0 && geteuid() == 0)
+    sbx_view_clone(&m->config, sbx__has_range(m));
   if (sbx__step(m, SBX_SETUP_LIFELINE, "pipe")) return -1;
   if (pipe2(m->lifeline, O_CLOEXEC) != 0) return -1;
   if (m->config.level != SBX_LEVEL_LANDLOCK &&
@@ -196,7 +202,7 @@ static int sbx__start_child(struct sbx__monitor* m) {
 }
 
 static int sbx__map(struct sbx__monitor* m) {
-  bool range = m->config.has_base && (!m->config.idmap || m->tree >= 0);
+  bool range = sbx__has_range(m);
 
   if (m->config.level == SBX_LEVEL_LANDLOCK) return 0;
   if (sbx__step(m, SBX_SETUP_UID_MAP, "uid_map")) return -1;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "layers.h"
+#include "ids.h"
 #include "mount.h"
 
 #define SBX__ROOT_BYTES ((uint64_t) 64 << 20)
@@ -29,14 +30,16 @@ static bool sbx__is_bind(const struct sbx_place* p) {
   return p->tag == SBX_CONFIG_BIND_RO || p->tag == SBX_CONFIG_BIND_RW;
 }
 
-void sbx_view_clone(struct sbx_config* config) {
+void sbx_view_clone(struct sbx_config* config, bool range) {
   unsigned flags = SBX_OPEN_TREE_CLONE | SBX_AT_RECURSIVE | O_CLOEXEC;
   size_t i;
 
   for (i = 0; i < config->places_len; i++) {
     struct sbx_place* p = &config->places[i];
     if (!sbx__is_bind(p)) continue;
-    p->fd = sbx_open_tree(AT_FDCWD, p->from, flags);
+    p->fd = range && p->tag == SBX_CONFIG_BIND_RW
+                ? sbx_ids_bind(config, p->from)
+                : sbx_open_tree(AT_FDCWD, p->from, flags);
     p->detached = p->fd >= 0;
   }
 }

@@ -25,8 +25,9 @@ struct sbx_view {
 
 /* In the monitor of a host's root: takes the sources of binds as detached
  * mounts, since some may lie in folders that only root's capabilities open (the
- * home of the user who called sudo). Best effort. */
-void sbx_view_clone(struct sbx_config* config);
+ * home of the user who called sudo). With a `range` the writable ones get their
+ * owners mapped as the workspace does. Best effort. */
+void sbx_view_clone(struct sbx_config* config, bool range);
 void sbx_view_close(struct sbx_config* config);
 
 /* Opens every other source. Runs with the caller's own host id, which may enter

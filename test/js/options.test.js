@@ -51,11 +51,12 @@ test('readOnlyPaths: readable at the same place, not writable', async () => {
 });
 
 test('readWritePaths: what commands write there is on the host', async () => {
-  const shared = folder('shared', 0o777);
+  const shared = folder('shared', 0o755);
   await given({ readWritePaths: [shared] }, async sandbox => {
     assert.equal((await sandbox.run(`echo x > ${shared}/made && mkdir ${shared}/d`)).exitCode, 0);
   })();
   assert.equal(fs.readFileSync(path.join(shared, 'made'), 'utf8'), 'x\n');
+  assert.equal(fs.statSync(path.join(shared, 'made')).uid, fs.statSync(shared).uid);
 });
 
 test('network: denied by default, allowed when asked for', async () => {
