@@ -171,6 +171,23 @@ export interface SandboxFiles {
   stat(path: string): Promise<SandboxFileStat>;
 }
 
+export interface ExposedPort {
+  /** "http://127.0.0.1:54321", on this machine only. */
+  readonly url: string;
+  /** fetch() of a path there; does not follow redirects unless told to. */
+  request(path?: string, init?: RequestInit): Promise<Response>;
+}
+
+/** Hosts: "example.com", "*.example.com", "example.com:8443", an address, or "npm", "pip", "git", "apt". */
+export type NetworkPolicy = 'deny' | readonly string[] | { readonly allow: readonly string[] };
+
+export interface NetworkDenial {
+  host: string;
+  port: number;
+  /** A sentence. */
+  reason: string;
+}
+
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   /** Name of the provider. */
@@ -185,8 +202,8 @@ export interface Sandbox extends AsyncDisposable {
     start(command: string | readonly string[], options?: StartOptions): Promise<SandboxProcess>;
   };
   readonly ports: {
-    /** `unsupported` in this version; `invalid_input` for a port that is not declared. */
-    expose(port: number): Promise<{ url: string }>;
+    /** `invalid_input` for a port that is not declared. Ends with stop(). */
+    expose(port: number): Promise<ExposedPort>;
   };
   /** `unsupported` in this version. */
   readonly snapshots: {
@@ -196,6 +213,8 @@ export interface Sandbox extends AsyncDisposable {
     delete(...args: unknown[]): Promise<never>;
   };
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
+  /** Replaces the network policy at once; open connections to other hosts end. */
+  setNetworkPolicy(policy: NetworkPolicy): Promise<void>;
   /** Ends the processes and lets the sandbox go. */
   stop(): Promise<void>;
   /** Throws `unsupported`: there is no provider SDK behind this package. */
@@ -218,6 +237,8 @@ export interface CreateSandboxOptions {
   env?: Environment;
   /** Ports that may get a URL. */
   ports?: readonly number[];
+  /** Called once for each host and port that the network policy refused. */
+  onNetworkDenied?: (denial: NetworkDenial) => void;
   /** Prepares a sandbox that was created, never one that was found. */
   onFirstCreate?: (sandbox: Sandbox) => void | Promise<void>;
 }

@@ -14,6 +14,7 @@ import {
   checkStrings,
   show,
 } from './options.js';
+import { checkNetwork } from './network.js';
 import { Provider } from './provider.js';
 
 const isolations = ['auto', 'full', 'landlock', 'none'];
@@ -29,12 +30,6 @@ const names = [
   'shell',
   'limits',
 ];
-
-function checkNetwork(value) {
-  if (value === undefined || value === 'deny' || value === 'allow') return value;
-  if (Array.isArray(value)) return checkStrings(value, 'network');
-  throw invalid(`network must be "deny", "allow" or an array of host names, not ${show(value)}`);
-}
 
 function checkLimits(value) {
   const limits = checkObject(value, 'limits');

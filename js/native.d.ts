@@ -112,6 +112,13 @@ export interface NativeSandbox {
    * root, absolute path. READ: Buffer | string; STAT, WRITE: FileStat; EXISTS:
    * boolean; REALPATH: string; READDIR, WALK, GATHER: Listing. */
   file(scope: 0 | 1, verb: number, path: string, options?: FileOptions): Promise<any>;
+  /** Where this machine reaches a port of the sandbox; the same for the same port, until stop. */
+  expose(port: number): Promise<{ host: string; port: number }>;
+  unexpose(port: number): void;
+  /** The only hosts that can be reached, at once; none for deny. Throws a NativeError. */
+  setNetwork(hosts: string[]): void;
+  /** Called once per refused host and port; `last`: no more until the policy changes. Set once. */
+  onDenied(callback: (denial: { host: string; port: number; reason: string; last: boolean }) => void): void;
   /** Throws a NativeError for a bad argument; everything later comes as exit. */
   spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
 }

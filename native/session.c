@@ -546,7 +546,10 @@ static void on_message(struct sbx_session* s, struct received* r) {
       break;
     default:
       c = client_of(s, r->msg.id);
-      if (c != NULL) c->on_message(c, &r->msg, r->payload, r->len);
+      if (c != NULL && c->on_fds != NULL)
+        c->on_fds(c, &r->msg, r->fds, &r->nfds);
+      else if (c != NULL)
+        c->on_message(c, &r->msg, r->payload, r->len);
   }
   close_fds(r->fds, r->nfds);
 }

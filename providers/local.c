@@ -22,6 +22,7 @@
 #include "../native/config.h"
 #include "../native/launcher.h"
 #include "local_folder.h"
+#include "local_network.h"
 #include "local_options.h"
 #include "local_view.h"
 #include "provider.h"
@@ -48,6 +49,7 @@ struct local {
   struct sbx_session* session;
   struct sbx_session_ready ready;
   struct sbx_root* roots[2];
+  struct sbx_local_network network;
   struct sbx_error error; /* of the start under way, then of a lost session */
   bool lost;
 
@@ -56,6 +58,8 @@ struct local {
   struct waiter* ending; /* destroy and close calls */
   bool destroying;       /* the folder below `root` goes, too */
   bool closing;          /* the struct goes, too */
+  bool late_failed;      /* what to tell them once the network is gone */
+  struct sbx_error late;
   bool over;             /* closed; waits for `finding` only */
   unsigned finding;
 };
@@ -289,6 +293,7 @@ static void local_free(struct local* l) {
   l->over = true;
   if (l->finding > 0) return;
   sbx_local_folder_release(&l->folder);
+  sbx_local_network_clear(&l->network);
   sbx_view_free(&l->view);
   sbx_local_options_clear(&l->options);
   free(l->root_workspace);
@@ -311,11 +316,33 @@ static void abort_start(struct local* l) {
   finish_start(l, &error);
 }
 
+static void on_ended(struct local* l, const struct sbx_error* error);
+
+static void on_network_idle(void* arg) {
+  struct local* l = arg;
+
+  l->network.on_idle = NULL;
+  /* Else the end that is under way will see that the network is gone. */
+  if (l->state == IDLE) on_ended(l, l->late_failed ? &l->late : NULL);
+}
+
+/* Nothing of a closed sandbox may be left on the loop. */
+static bool wait_for_network(struct local* l, const struct sbx_error* error) {
+  if (!l->closing || l->network.pending == 0) return false;
+  l->late_failed = error != NULL;
+  if (error != NULL) l->late = *error;
+  l->network.idle_arg = l;
+  l->network.on_idle = on_network_idle;
+  l->state = IDLE;
+  return true;
+}
+
 /* Everything is gone. The struct may go with the last waiter's call. */
 static void on_ended(struct local* l, const struct sbx_error* error) {
   struct waiter* list = l->ending;
   bool closing = l->closing;
 
+  if (wait_for_network(l, error)) return;
   l->ending = NULL;
   l->destroying = false;
   l->state = IDLE;
@@ -403,6 +430,7 @@ static void begin_end(struct local* l) {
   /* The worker cannot be stopped: its end goes on from here. */
   if (l->state == PREPARING) return;
   l->state = ENDING;
+  sbx_local_network_end(&l->network);
   drop_roots(l);
   l->session = NULL;
   if (session != NULL)
@@ -464,6 +492,10 @@ static void on_ready(void* data, const struct sbx_error* error,
   if (open_roots(l) != 0) {
     sbx_error_set(&l->error, SBX_E_INTERNAL, 0, "start",
                   "The sandbox's folders could not be taken over.");
+    fail_start(l, &l->error);
+    return;
+  }
+  if (sbx_local_network_start(&l->network, l->session, &l->error) != 0) {
     fail_start(l, &l->error);
     return;
   }
@@ -548,6 +580,89 @@ static void start(struct local* l, sbx_done_cb cb, void* arg) {
   begin_prepare(l, cb, arg);
 }
 
+/* ---- the network ---- */
+
+static int open_network(struct local* l, struct sbx_error* error) {
+  const struct sbx_local_options* o = &l->options;
+  bool proxied = !o->network && o->level == SBX_LEVEL_FULL;
+
+  if (sbx_local_network_init(&l->network, l->base.loop, proxied) != 0)
+    return sbx_error_set(error, SBX_E_INTERNAL, 0, "open",
+                         "This system gives no random numbers.");
+  return sbx_local_network_allow(&l->network,
+                                 (const char* const*) o->allow.items,
+                                 o->allow.len, error);
+}
+
+struct exposing {
+  uv_timer_t timer;
+  sbx_exposed_cb cb;
+  void* arg;
+  int err;
+  unsigned port;
+  struct sbx_error error;
+};
+
+static void on_exposed(uv_timer_t* timer) {
+  struct exposing* e = timer->data;
+
+  e->cb(e->arg, e->err != 0 ? &e->error : NULL, "127.0.0.1", e->port);
+  uv_close((uv_handle_t*) timer, on_answer_closed);
+}
+
+static void local_expose(struct sbx_sandbox* s, unsigned port,
+                         sbx_exposed_cb cb, void* arg) {
+  struct local* l = (struct local*) s;
+  struct exposing* e = calloc(1, sizeof(*e));
+  struct sbx_error error;
+
+  if (e == NULL) {
+    sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "ports.expose",
+                  "Out of memory.");
+    cb(arg, &error, NULL, 0);
+    return;
+  }
+  e->cb = cb;
+  e->arg = arg;
+  e->err = l->state != RUNNING
+               ? sbx_error_set(&e->error, SBX_E_UNAVAILABLE, 0, "ports.expose",
+                               "%s", l->lost ? l->error.message
+                                             : "The sandbox is not started.")
+               : sbx_local_network_expose(&l->network, l->session, port,
+                                          &e->port, &e->error);
+  uv_timer_init(l->base.loop, &e->timer);
+  e->timer.data = e;
+  uv_timer_start(&e->timer, on_exposed, 0, 0);
+}
+
+static void local_unexpose(struct sbx_sandbox* s, unsigned port) {
+  sbx_local_network_unexpose(&((struct local*) s)->network, port);
+}
+
+static int local_set_network(struct sbx_sandbox* s, const char* const* hosts,
+                             size_t count, struct sbx_error* error) {
+  struct local* l = (struct local*) s;
+
+  if (l->options.level == SBX_LEVEL_NONE)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "network",
+                         "At isolation \"none\" there is no network policy: "
+                         "every host can be reached.");
+  if (!l->network.proxied)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "network",
+                         "This sandbox was made with network: \"allow\", which "
+                         "shares the machine's network and cannot be taken "
+                         "back: make a new one with \"deny\" or a list.");
+  return sbx_local_network_allow(&l->network, hosts, count, error);
+}
+
+static void local_watch_network(struct sbx_sandbox* s, sbx_denied_cb cb,
+                                void* arg) {
+  struct local* l = (struct local*) s;
+
+  l->network.on_denied = cb;
+  l->network.denied_arg = arg;
+}
+
 /* ---- the table ---- */
 
 static int local_open(uv_loop_t* loop, const struct sbx_options* options,
@@ -568,6 +683,11 @@ static int local_open(uv_loop_t* loop, const struct sbx_options* options,
   l->base.loop = loop;
   l->ready.workspace_fd = l->ready.root_fd = -1;
   sbx_local_folder_init(&l->folder);
+  err = open_network(l, error);
+  if (err != 0) {
+    local_free(l);
+    return err;
+  }
   if (l->options.kind == SBX_LOCAL_ROOT &&
       asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0) {
     l->root_workspace = NULL;
@@ -648,6 +768,7 @@ static void local_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
     return;
   }
   *w = (struct waiter){NULL, cb, arg};
+  sbx_local_network_unexpose_all(&l->network);
   sbx_session_end_all(l->session, STOP_GRACE_MS, on_stopped, w);
 }
 
@@ -794,8 +915,7 @@ static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
   cb(arg, "landlockAbi", number);
   snprintf(number, sizeof(number), "%llu", (unsigned long long) o->processes);
   cb(arg, "limits.processes", number);
-  cb(arg, "network", o->network || o->level == SBX_LEVEL_NONE ? "allow"
-                                                              : "deny");
+  sbx_local_network_facts(&l->network, cb, arg);
   cb(arg, "uidMode", uid_mode(l));
   degraded(l, text, sizeof(text));
   if (text[0] != '\0') cb(arg, "degraded", text);
@@ -864,10 +984,10 @@ static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
       {"cancellation", "native", NULL},
       {"timeout", "native", NULL},
       {"signals", "native", NULL},
-      {"ports", "unsupported", later},
+      {"ports", "native", NULL},
       {"snapshots", "unsupported", later},
       {"pty", "unsupported", later},
-      {"networkPolicy", "unsupported", later},
+      {"networkPolicy", "native", NULL},
       {"pause", "unsupported", later},
       {"watch", "unsupported", later},
       {"computer", "unsupported", "Local has no screen"},
@@ -892,6 +1012,10 @@ const struct sbx_provider sbx_provider_local = {
     .file_try = local_file_try,
     .file = local_file,
     .spawn = local_spawn,
+    .expose = local_expose,
+    .unexpose = local_unexpose,
+    .set_network = local_set_network,
+    .watch_network = local_watch_network,
     .facts = local_facts,
     .capabilities = local_capabilities,
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "../native/allow_list.h"
 #include "local_view.h"
 
 enum { ID_MAX = 200, PREFIX_MAX = 40 };
@@ -130,9 +131,35 @@ static int read_isolation(struct reader* r) {
                  name == NULL ? "another type" : name);
 }
 
+/* Checked here, so that a wrong entry is told where it was written. */
+static int read_hosts(struct reader* r, const char* name) {
+  struct sbx_local_list* out = &r->out->allow;
+  size_t n = sbx_options_count(r->o, name);
+  struct sbx_allow_list* list;
+  int err = 0;
+
+  if (r->out->level == SBX_LEVEL_NONE && n > 0)
+    return INVALID(r, "network with a list of hosts needs isolation: at "
+                      "isolation \"none\" every host can be reached.");
+  out->items = calloc(n + 1, sizeof(*out->items));
+  if (out->items == NULL || sbx_allow_list_new(&list) != 0)
+    return no_memory(r);
+  for (; err == 0 && out->len < n; out->len++) {
+    const char* host = sbx_options_item(r->o, name, out->len);
+
+    err = sbx_allow_list_add(list, "network", host, r->error);
+    out->items[out->len] = strdup(host);
+    if (err == 0 && out->items[out->len] == NULL) err = no_memory(r);
+  }
+  sbx_allow_list_free(list);
+  return err;
+}
+
 static int read_network(struct reader* r) {
   const char* name = sbx_options_string(r->o, "network");
 
+  if (sbx_options_type(r->o, "network.allow") == SBX_OPTION_LIST)
+    return read_hosts(r, "network.allow");
   if (!sbx_options_has(r->o, "network")) return 0;
   if (name != NULL && strcmp(name, "allow") == 0) {
     r->out->network = true;
@@ -140,10 +167,9 @@ static int read_network(struct reader* r) {
   }
   if (name != NULL && strcmp(name, "deny") == 0) return 0;
   if (sbx_options_type(r->o, "network") == SBX_OPTION_LIST)
-    return sbx_error_set(r->error, SBX_E_UNSUPPORTED, 0, "open",
-                         "network with a list of hosts comes with a later "
-                         "version: use \"deny\" or \"allow\".");
-  return INVALID(r, "network must be \"deny\" or \"allow\"; got \"%s\".",
+    return read_hosts(r, "network");
+  return INVALID(r, "network must be \"deny\" or \"allow\", or a list of hosts; "
+                    "got \"%s\".",
                  name == NULL ? "another type" : name);
 }
 
@@ -338,6 +364,7 @@ static void list_clear(struct sbx_local_list* list) {
 
 void sbx_local_options_clear(struct sbx_local_options* o) {
   list_clear(&o->host_env);
+  list_clear(&o->allow);
   list_clear(&o->read_only);
   list_clear(&o->read_write);
   free(o->id);

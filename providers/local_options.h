@@ -26,6 +26,7 @@ struct sbx_local_options {
   enum sbx_local_kind kind;
   enum sbx_level level;
   bool network; /* the host's */
+  struct sbx_local_list allow; /* hosts; empty: deny, unless `network` */
   uint64_t processes;
   char* id;
   char* directory;

@@ -127,6 +127,8 @@ enum sbx_msg_type {
                         grace. Still heard for a command that exited less than
                         two seconds ago: the two may have crossed. */
   SBX_MSG_DRAIN,     /* fds: read ends to read and drop until EOF */
+  SBX_MSG_CONNECT = 30, /* a: port; 127.0.0.1, then ::1. Answer CONNECTED */
+  SBX_MSG_LISTEN = 31,  /* a: port on 127.0.0.1. Answer LISTENING */
 
   /* PID 1 -> host */
   SBX_MSG_READY = 64, /* a: Landlock ABI in force (0: none); b: enum
@@ -136,7 +138,9 @@ enum sbx_msg_type {
   SBX_MSG_SPAWNED,    /* a: pid inside */
   SBX_MSG_REFUSED,    /* a: enum sbx_spawn_stage, b: errno; no EXIT follows */
   SBX_MSG_EXIT,       /* a: wait status; payload: struct sbx_usage */
-  SBX_MSG_EMPTY
+  SBX_MSG_EMPTY,
+  SBX_MSG_CONNECTED = 90, /* a: 0 and the socket as fd, or errno */
+  SBX_MSG_LISTENING = 91  /* the same */
 };
 
 enum sbx_spawn_flag {

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "dial.h"
 #include "spawn.h"
 #include "tree.h"
 
@@ -65,6 +66,7 @@ struct sbx_zygote {
   struct sbx__packet* out;
   struct sbx__packet* out_last; /* of a queue that is not empty */
   struct sbx__end_all end_all;
+  struct sbx_dialer dialer;
   _Alignas(8) char in[sizeof(struct sbx_msg) + SBX_MSG_INLINE_MAX];
 };
 
@@ -519,6 +521,12 @@ static void sbx__dispatch(struct sbx_zygote* z, struct sbx__request* r) {
     case SBX_MSG_DRAIN:
       sbx__on_drain(z, r);
       break;
+    case SBX_MSG_CONNECT:
+      sbx_dialer_connect(&z->dialer, r->msg.id, r->msg.a);
+      break;
+    case SBX_MSG_LISTEN:
+      sbx_dialer_listen(&z->dialer, r->msg.id, r->msg.a);
+      break;
     default:
       break;
   }
@@ -582,7 +590,7 @@ static void sbx__on_event(struct sbx_zygote* z, const struct epoll_event* e) {
     if (read(z->signals, &info, sizeof(info)) > 0) sbx__reap(z);
   } else if (fd == z->spec.lifeline) {
     sbx__exit(z);
-  } else {
+  } else if (!sbx_dialer_event(&z->dialer, fd)) {
     sbx__drain(z, fd);
   }
 }
@@ -596,6 +604,8 @@ static int sbx__open(struct sbx_zygote* z) {
   z->epoll = epoll_create1(EPOLL_CLOEXEC);
   z->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   z->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  z->dialer.epoll = z->epoll;
+  z->dialer.control = z->spec.control;
   if (z->signals < 0 || z->epoll < 0 || z->proc < 0 || z->null < 0) return -1;
   if (sbx__watch(z, z->spec.control, EPOLLIN, EPOLL_CTL_ADD) != 0) return -1;
   if (sbx__watch(z, z->signals, EPOLLIN, EPOLL_CTL_ADD) != 0) return -1;
