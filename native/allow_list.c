@@ -66,7 +66,8 @@ static bool good_name(const char* name) {
 static bool good_address(const char* host) {
   struct sockaddr_storage a;
 
-  return strchr(host, ':') != NULL && sbx_address_parse(host, &a);
+  return host[0] != '[' && strchr(host, ':') != NULL &&
+         sbx_address_parse(host, &a);
 }
 
 bool sbx_host_clean(const char* text, size_t len, char out[SBX_HOST_MAX]) {

@@ -53,7 +53,7 @@ static enum sbx_host_verdict check_fields(const char* at, const char* end,
     len = (size_t) (stop - line);
     if (len > 0 && line[len - 1] == '\r') len--;
     if (len == 0) return SBX_HOST_WRONG;
-    if (len > 5 && strncasecmp(line, "host:", 5) == 0)
+    if (len >= 5 && strncasecmp(line, "host:", 5) == 0)
       return check_host(line + 5, len - 5, port);
     line = stop;
   }
