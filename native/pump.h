@@ -13,14 +13,18 @@
 
 enum { SBX_PUMP_READ = 256 * 1024 };
 
+struct sbx_pump_bytes {
+  char* bytes;
+  size_t at, len;
+};
+
 struct sbx_pump_side {
   int fd; /* -1: none */
   uv_poll_t poll;
   int events;   /* watched for */
   bool eof;     /* nothing more comes from it */
   bool shut;    /* nothing more goes to it */
-  char* stuck;  /* bytes it did not take yet */
-  size_t at, len;
+  struct sbx_pump_bytes stuck; /* what it did not take yet */
 };
 
 struct sbx_pump {

@@ -50,13 +50,8 @@ int sbx_local_network_init(struct sbx_local_network* n, uv_loop_t* loop,
 
 /* ---- the policy ---- */
 
-static void free_hosts(char** hosts, size_t len) {
-  for (size_t i = 0; i < len; i++) free(hosts[i]);
-  free(hosts);
-}
-
 void sbx_local_network_clear(struct sbx_local_network* n) {
-  free_hosts(n->hosts, n->hosts_len);
+  free(n->hosts);
   free(n->allowed);
   n->hosts = NULL;
   n->hosts_len = 0;
@@ -80,14 +75,19 @@ static int make_list(const char* const* hosts, size_t len,
   return 0;
 }
 
+/* One block: the pointers, then the texts. */
 static char** copy_hosts(const char* const* hosts, size_t len) {
-  char** copy = calloc(len + 1, sizeof(*copy));
+  size_t size = (len + 1) * sizeof(char*);
+  char** copy;
+  char* text;
 
-  for (size_t i = 0; copy != NULL && i < len; i++) {
-    copy[i] = strdup(hosts[i]);
-    if (copy[i] != NULL) continue;
-    free_hosts(copy, i);
-    return NULL;
+  for (size_t i = 0; i < len; i++) size += strlen(hosts[i]) + 1;
+  copy = calloc(1, size);
+  if (copy == NULL) return NULL;
+  text = (char*) (copy + len + 1);
+  for (size_t i = 0; i < len; i++) {
+    copy[i] = text;
+    text = stpcpy(text, hosts[i]) + 1;
   }
   return copy;
 }
@@ -117,7 +117,7 @@ int sbx_local_network_allow(struct sbx_local_network* n,
   copy = copy_hosts(hosts, len);
   text = join_hosts(hosts, len);
   if (copy == NULL || text == NULL) {
-    if (copy != NULL) free_hosts(copy, len);
+    free(copy);
     free(text);
     sbx_allow_list_free(list);
     return no_memory(error);
@@ -207,7 +207,7 @@ static struct sbx_local_port** find(struct sbx_local_network* n,
 }
 
 static int add_port(struct sbx_local_network* n, struct sbx_session* session,
-                    unsigned inside, struct sbx_local_port** at,
+                    unsigned inside, unsigned* outside,
                     struct sbx_error* error) {
   struct sbx_local_port* port = calloc(1, sizeof(*port));
   int err;
@@ -215,11 +215,14 @@ static int add_port(struct sbx_local_network* n, struct sbx_session* session,
   if (port == NULL) return no_memory(error);
   port->inside = inside;
   err = sbx_bridge_open(n->loop, session, inside, &port->bridge, error);
-  if (err == 0)
-    *at = port;
-  else
+  if (err != 0) {
     free(port);
-  return err;
+    return err;
+  }
+  *outside = sbx_bridge_port(port->bridge);
+  port->next = n->ports;
+  n->ports = port;
+  return 0;
 }
 
 int sbx_local_network_expose(struct sbx_local_network* n,
@@ -227,15 +230,14 @@ int sbx_local_network_expose(struct sbx_local_network* n,
                              unsigned* outside, struct sbx_error* error) {
   size_t count;
   struct sbx_local_port** at = find(n, inside, &count);
-  int err = 0;
 
   if (*at == NULL && count >= PORTS_MAX)
     return sbx_error_set(error, SBX_E_INVALID_INPUT, 0, "ports.expose",
                          "At most %d ports of a sandbox can be exposed.",
                          PORTS_MAX);
-  if (*at == NULL) err = add_port(n, session, inside, at, error);
-  if (err == 0) *outside = sbx_bridge_port((*at)->bridge);
-  return err;
+  if (*at == NULL) return add_port(n, session, inside, outside, error);
+  *outside = sbx_bridge_port((*at)->bridge);
+  return 0;
 }
 
 static void drop(struct sbx_local_network* n, struct sbx_local_port** at) {

@@ -131,35 +131,43 @@ static int read_isolation(struct reader* r) {
                  name == NULL ? "another type" : name);
 }
 
-/* Checked here, so that a wrong entry is told where it was written. */
-static int read_hosts(struct reader* r, const char* name) {
-  struct sbx_local_list* out = &r->out->allow;
-  size_t n = sbx_options_count(r->o, name);
+/* So that a wrong entry is told where it was written. */
+static int check_hosts(struct reader* r, const char* name, size_t n) {
   struct sbx_allow_list* list;
   int err = 0;
 
-  if (r->out->level == SBX_LEVEL_NONE && n > 0)
-    return INVALID(r, "network with a list of hosts needs isolation: at "
-                      "isolation \"none\" every host can be reached.");
-  out->items = calloc(n + 1, sizeof(*out->items));
-  if (out->items == NULL || sbx_allow_list_new(&list) != 0)
-    return no_memory(r);
-  for (; err == 0 && out->len < n; out->len++) {
-    const char* host = sbx_options_item(r->o, name, out->len);
-
-    err = sbx_allow_list_add(list, "network", host, r->error);
-    out->items[out->len] = strdup(host);
-    if (err == 0 && out->items[out->len] == NULL) err = no_memory(r);
-  }
+  if (sbx_allow_list_new(&list) != 0) return no_memory(r);
+  for (size_t i = 0; err == 0 && i < n; i++)
+    err = sbx_allow_list_add(list, "network", sbx_options_item(r->o, name, i),
+                             r->error);
   sbx_allow_list_free(list);
   return err;
+}
+
+static int read_hosts(struct reader* r, const char* name,
+                      struct sbx_local_list* out) {
+  size_t n = sbx_options_count(r->o, name);
+  int err = check_hosts(r, name, n);
+
+  if (err != 0 || n == 0) return err;
+  if (r->out->level == SBX_LEVEL_NONE)
+    return INVALID(r, "network with a list of hosts needs isolation: at "
+                      "isolation \"none\" every host can be reached.");
+  out->items = calloc(n, sizeof(*out->items));
+  if (out->items == NULL) return no_memory(r);
+  for (size_t i = 0; i < n; i++) {
+    out->items[i] = strdup(sbx_options_item(r->o, name, i));
+    if (out->items[i] == NULL) return no_memory(r);
+    out->len++;
+  }
+  return 0;
 }
 
 static int read_network(struct reader* r) {
   const char* name = sbx_options_string(r->o, "network");
 
   if (sbx_options_type(r->o, "network.allow") == SBX_OPTION_LIST)
-    return read_hosts(r, "network.allow");
+    return read_hosts(r, "network.allow", &r->out->allow);
   if (!sbx_options_has(r->o, "network")) return 0;
   if (name != NULL && strcmp(name, "allow") == 0) {
     r->out->network = true;
@@ -167,7 +175,7 @@ static int read_network(struct reader* r) {
   }
   if (name != NULL && strcmp(name, "deny") == 0) return 0;
   if (sbx_options_type(r->o, "network") == SBX_OPTION_LIST)
-    return read_hosts(r, "network");
+    return read_hosts(r, "network", &r->out->allow);
   return INVALID(r, "network must be \"deny\" or \"allow\", or a list of hosts; "
                     "got \"%s\".",
                  name == NULL ? "another type" : name);
