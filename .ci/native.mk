@@ -18,7 +18,7 @@ TESTS := $(sort $(wildcard test/native/*_test.c))
 PROGRAMS := $(TESTS:test/native/%.c=$(OUT)/%)
 FUZZERS := $(sort $(wildcard test/fuzz/*.c))
 LAUNCHER := $(OUT)/sbx-launcher
-LAUNCHER_SOURCES := $(wildcard native/launcher/*.[ch]) native/remove.c
+LAUNCHER_SOURCES := $(wildcard native/launcher/*.[ch]) native/remove.c native/remove.h
 
 all: $(PROGRAMS)
 
@@ -74,4 +74,4 @@ analyze:
 
 
 .PHONY: all helpers check fuzz analyze
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(PROGRAMS:=.d)

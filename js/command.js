@@ -81,22 +81,26 @@ export function insideWorkspace(place, path) {
   return rest === undefined ? undefined : place.inside + rest;
 }
 
+/** Throws for a `cwd` that is wrong whatever lies in the sandbox. */
+export function checkCwd({ place }, workdir, cwd) {
+  if (cwd === undefined || cwd === null || cwd === '') return;
+  if (typeof cwd !== 'string') throw invalid(`cwd must be a string, not ${show(cwd)}`);
+  if (cwd.includes('\0')) throw invalid('cwd must not contain a NUL character');
+  if (cwd.startsWith('/') || below(place.inside, workdir) === undefined) return;
+  if (below(place.inside, tidy(posix.join(workdir, cwd))) !== undefined) return;
+  throw invalid(`cwd ${show(cwd)} leaves the workspace; name a folder below ${place.inside}`);
+}
+
 /**
  * Where a command with `cwd` starts: a string, or a promise of one where the
  * sandbox has to be asked. Relative paths are below `workdir`.
  */
 export function resolveCwd(session, workdir, cwd) {
   if (cwd === undefined || cwd === null || cwd === '') return workdir;
-  if (typeof cwd !== 'string') throw invalid(`cwd must be a string, not ${show(cwd)}`);
-  if (cwd.includes('\0')) throw invalid('cwd must not contain a NUL character');
-  const { place } = session;
-  if (!cwd.startsWith('/')) {
-    const path = tidy(posix.join(workdir, cwd));
-    if (below(place.inside, workdir) === undefined || below(place.inside, path) !== undefined) return path;
-    throw invalid(`cwd ${show(cwd)} leaves the workspace; name a folder below ${place.inside}`);
-  }
+  checkCwd(session, workdir, cwd);
+  if (!cwd.startsWith('/')) return tidy(posix.join(workdir, cwd));
   const path = tidy(cwd);
-  return insideWorkspace(place, path) ?? foreignCwd(session, path);
+  return insideWorkspace(session.place, path) ?? foreignCwd(session, path);
 }
 
 // /tmp, /usr: the sandbox's own folder if it has one; else `/x` means what it

@@ -13,6 +13,8 @@ const candidates = [
   `../prebuilds/linux-${process.arch}-glibc/addon.node`,
 ];
 
+const remedy = 'run `npm run build` in its folder, or use an x64 image with glibc.';
+
 function load() {
   if (process.platform !== 'linux') {
     throw new Error(
@@ -23,13 +25,13 @@ function load() {
     try {
       return require(candidate);
     } catch (error) {
-      if (!isMissing(error)) throw error;
+      if (isMissing(error)) continue;
+      throw new Error(`sandbox-sdk-native cannot be loaded on linux-${process.arch} with this C library: ${remedy}`, {
+        cause: error,
+      });
     }
   }
-  throw new Error(
-    `sandbox-sdk-native has no build for linux-${process.arch} with this C library: ` +
-      'run `npm run build` in its folder, or use a glibc x64 image.',
-  );
+  throw new Error(`sandbox-sdk-native has no build for linux-${process.arch}: ${remedy}`);
 }
 
 /** The addon, loaded on first use. */

@@ -2,7 +2,7 @@
 // every provider.
 import { posix } from 'node:path';
 
-import { argvFor, below, checkCommand, resolveCwd } from './command.js';
+import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
 import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
 import { checkDeclared, exposedPort, hostsOfPolicy, portUrl } from './network.js';
 import {
@@ -249,7 +249,9 @@ export class Sandbox {
 
   // A child that has started; undefined when the signal had fired before that.
   async #spawn(command, options, retain) {
+    const { lease } = this.#owner;
     checkArgv('/bin/sh', command);
+    checkCwd(lease.session, lease.workdir, options.cwd);
     const request = {
       ...options,
       command,

@@ -28,7 +28,8 @@ struct way {
 
 static int open_cached(int dir, const char* path, int flags,
                        uint64_t resolve) {
-  resolve |= RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
+  resolve |= RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV |
+             RESOLVE_CACHED;
   return sbx__openat2(dir, *path ? path : ".", flags, resolve);
 }
 
@@ -151,7 +152,7 @@ int sbx_files_try(struct sbx_root* root,
                   const struct sbx_file_request* request,
                   struct sbx_file_result* result, struct sbx_error* error) {
   struct sbx__job job = {root, request, result, error};
-  if (!suits(request) || !sbx__is_sound(request) || root->no_openat2) return 0;
+  if (!root->quick || !suits(request) || !sbx__is_sound(request)) return 0;
   memset(result, 0, sizeof(*result));
   struct way way = {root->fd, false, request->path};
   if (!has_id(root)) return try_at(&job, &way, 0);

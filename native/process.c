@@ -244,7 +244,8 @@ static void input_end(struct sbx_process* p, int status) {
 
     in->first = w->next;
     if (in->first == NULL) in->last = &in->first;
-    write_done(w, status);
+    /* The last words of a command that ends on them did leave. */
+    write_done(w, w->done == w->len ? 0 : status);
   }
 }
 

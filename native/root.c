@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* "/a//b/" -> "a\0b\0", 2. */
@@ -28,6 +29,26 @@ static bool lacks_openat2(int fd) {
   return probe == -ENOSYS || probe == -EPERM;
 }
 
+/* File systems of this machine alone. The others may ask a server or a process
+ * at every open, and that must not happen on the loop's thread. */
+static bool is_local(int fd) {
+  static const unsigned long local[] = {
+      0xef53,     /* ext2, 3, 4 */
+      0x58465342, /* xfs */
+      0x9123683e, /* btrfs */
+      0xf2f52010, /* f2fs */
+      0xca451a4e, /* bcachefs */
+      0x2fc12fc1, /* zfs */
+      0x01021994, /* tmpfs */
+      0x794c7630  /* overlayfs */
+  };
+  struct statfs fs;
+  if (fstatfs(fd, &fs) != 0) return false;
+  for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+    if ((unsigned long)fs.f_type == local[i]) return true;
+  return false;
+}
+
 int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out) {
   struct sbx_root* root = calloc(1, sizeof(*root));
   const char* inside = spec->inside ? spec->inside : "/";
@@ -43,6 +64,7 @@ int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out) {
   root->fsuid = spec->fsuid;
   root->fsgid = spec->fsgid;
   root->no_openat2 = lacks_openat2(root->fd);
+  root->quick = !root->no_openat2 && is_local(root->fd);
   *out = root;
   return 0;
 }

@@ -323,6 +323,7 @@ static void on_closed(uv_handle_t* handle) {
 static void close_handles(struct sbx_session* s) {
   uv_close((uv_handle_t*) &s->timer, on_closed);
   uv_close((uv_handle_t*) &s->control, on_closed);
+  close_fd(&s->control_fd);
   if (s->pid_fd >= 0) uv_close((uv_handle_t*) &s->gone, on_closed);
   close_fd(&s->pid_fd);
 }
@@ -436,11 +437,13 @@ static void on_timer(uv_timer_t* handle) {
   }
 }
 
-/* Lets go of both ends: PID 1 and the monitor see it and end everything. */
+/* Lets go of both ends: PID 1 and the monitor see it and end everything. The
+ * socket itself stays open until its handle is closed: libuv takes the number
+ * out of its epoll set once more then, whoever has it by that time. */
 static void begin_end(struct sbx_session* s) {
   s->state = ENDING;
   uv_poll_stop(&s->control);
-  close_fd(&s->control_fd);
+  shutdown(s->control_fd, SHUT_RDWR);
   close_fd(&s->life_fd);
   drop_queue(s);
   arm(s, HUNG_MS);

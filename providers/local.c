@@ -884,6 +884,12 @@ static const char* uid_mode(const struct local* l) {
   return (l->ready.flags & SBX_READY_IDMAPPED) != 0 ? "idmapped" : "owner";
 }
 
+/* The file system takes no id-mapped mount and its owner is root: commands have
+ * root's id, without any of its powers but the owner's own. */
+static bool runs_as_root(const struct local* l) {
+  return strcmp(uid_mode(l), "owner") == 0 && l->folder.owner_uid == 0;
+}
+
 static void degraded(const struct local* l, char* out, size_t size) {
   out[0] = '\0';
   if (l->options.level == SBX_LEVEL_NONE) {
@@ -893,7 +899,12 @@ static void degraded(const struct local* l, char* out, size_t size) {
     return;
   }
   if (l->state != RUNNING) return;
-  snprintf(out, size, "%s%s%s",
+  snprintf(out, size, "%s%s%s%s",
+           runs_as_root(l)
+               ? "the file system of the workspace cannot map owners: commands "
+                 "have root's id (no capabilities) and read what only root may "
+                 "in the folders they see\n"
+               : "",
            l->ready.landlock_abi == 0
                ? "this kernel has no Landlock; the other layers hold\n"
                : "",

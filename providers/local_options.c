@@ -144,8 +144,18 @@ static int check_hosts(struct reader* r, const char* name, size_t n) {
   return err;
 }
 
-static int read_hosts(struct reader* r, const char* name,
-                      struct sbx_local_list* out) {
+static int copy_list(struct reader* r, const char* name, size_t n,
+                     struct sbx_local_list* out) {
+  out->items = calloc(n, sizeof(*out->items));
+  if (out->items == NULL) return no_memory(r);
+  for (; out->len < n; out->len++) {
+    out->items[out->len] = strdup(sbx_options_item(r->o, name, out->len));
+    if (out->items[out->len] == NULL) return no_memory(r);
+  }
+  return 0;
+}
+
+static int read_hosts(struct reader* r, const char* name) {
   size_t n = sbx_options_count(r->o, name);
   int err = check_hosts(r, name, n);
 
@@ -153,21 +163,14 @@ static int read_hosts(struct reader* r, const char* name,
   if (r->out->level == SBX_LEVEL_NONE)
     return INVALID(r, "network with a list of hosts needs isolation: at "
                       "isolation \"none\" every host can be reached.");
-  out->items = calloc(n, sizeof(*out->items));
-  if (out->items == NULL) return no_memory(r);
-  for (size_t i = 0; i < n; i++) {
-    out->items[i] = strdup(sbx_options_item(r->o, name, i));
-    if (out->items[i] == NULL) return no_memory(r);
-    out->len++;
-  }
-  return 0;
+  return copy_list(r, name, n, &r->out->allow);
 }
 
 static int read_network(struct reader* r) {
   const char* name = sbx_options_string(r->o, "network");
 
   if (sbx_options_type(r->o, "network.allow") == SBX_OPTION_LIST)
-    return read_hosts(r, "network.allow", &r->out->allow);
+    return read_hosts(r, "network.allow");
   if (!sbx_options_has(r->o, "network")) return 0;
   if (name != NULL && strcmp(name, "allow") == 0) {
     r->out->network = true;
@@ -175,13 +178,20 @@ static int read_network(struct reader* r) {
   }
   if (name != NULL && strcmp(name, "deny") == 0) return 0;
   if (sbx_options_type(r->o, "network") == SBX_OPTION_LIST)
-    return read_hosts(r, "network", &r->out->allow);
+    return read_hosts(r, "network");
   return INVALID(r, "network must be \"deny\" or \"allow\", or a list of hosts; "
                     "got \"%s\".",
                  name == NULL ? "another type" : name);
 }
 
 /* ---- paths ---- */
+
+static bool is_link(const char* path) {
+  struct statx st;
+
+  return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st) == 0 &&
+         S_ISLNK(st.stx_mode);
+}
 
 /* 0, or the errno of looking at it. */
 static int look(const char* path, struct statx* st) {
@@ -192,6 +202,25 @@ static int check_absolute(struct reader* r, const char* name,
                           const char* path) {
   if (path[0] == '/' && strlen(path) < PATH_MAX - 128) return 0;
   return INVALID(r, "%s must be an absolute path; got \"%.200s\".", name, path);
+}
+
+/* Folders of the kernel and of the system itself. As a workspace they would
+ * give commands what the sandbox is there to keep from them. */
+static bool is_system_folder(const char* path) {
+  static const char* const whole[] = {
+      "/proc", "/sys",   "/dev",   "/etc",     "/boot",     "/bin",    "/sbin",
+      "/lib",  "/lib32", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib"};
+  static const char* const alone[] = {"/usr", "/var", "/run", "/home"};
+  char real[PATH_MAX];
+
+  if (realpath(path, real) == NULL) snprintf(real, sizeof(real), "%s", path);
+  if (sbx_view_below("/dev/shm", real) && strcmp(real, "/dev/shm") != 0)
+    return false;
+  for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+    if (sbx_view_below(whole[i], real)) return true;
+  for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++)
+    if (strcmp(real, alone[i]) == 0) return true;
+  return false;
 }
 
 /* A folder that is there, or that can be made because its parent is. */
@@ -205,6 +234,10 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   if (err != 0) return err;
   if (strspn(path, "/.") == strlen(path))
     return INVALID(r, "%s must not be the root of this machine.", name);
+  if (is_system_folder(path))
+    return INVALID(r, "%s \"%.200s\" is a folder of the system itself: choose "
+                      "one of yours.",
+                   name, path);
   err = look(path, &st);
   if (err == 0 && !S_ISDIR(st.stx_mode))
     return INVALID(r, "%s \"%.200s\" is not a folder.", name, path);
@@ -216,6 +249,10 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   if (err != ENOENT)
     return INVALID(r, "%s \"%.200s\" cannot be used: %s.", name, path,
                    sbx_sys_text(err, words));
+  if (is_link(path))
+    return INVALID(r, "%s \"%.200s\" is a link to something that does not "
+                      "exist: create that or name another folder.",
+                   name, path);
   snprintf(parent, sizeof(parent), "%s", path);
   slash = strrchr(parent, '/');
   while (slash > parent && slash[1] == '\0') {
@@ -224,7 +261,12 @@ static int check_folder(struct reader* r, const char* name, const char* path) {
   }
   slash[slash == parent] = '\0';
   err = look(parent, &st);
-  if (err == 0 && S_ISDIR(st.stx_mode)) return 0;
+  if (err == 0 && S_ISDIR(st.stx_mode)) {
+    if (access(parent, W_OK | X_OK) == 0) return 0;
+    return INVALID(r, "%s \"%.200s\" does not exist and cannot be made: this "
+                      "user may not write to the folder above it.",
+                   name, path);
+  }
   return INVALID(r, "%s \"%.200s\" does not exist and neither does the folder "
                     "above it: create that first.",
                  name, path);

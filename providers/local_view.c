@@ -404,6 +404,25 @@ static bool is_project(const struct builder* b, const char* folder) {
          strcmp(name_of(parent), "node_modules") != 0;
 }
 
+/* A folder that holds Node and nothing else: one of a version manager or an
+ * unpacked release. A bin folder that Node shares with other programs, like
+ * ~/.local/bin, has a prefix with much that is private. */
+static bool is_node_prefix(const struct builder* b, const char* prefix) {
+  char parent[PATH_MAX];
+  char path[PATH_MAX];
+  const char* name = name_of(prefix);
+
+  if (!parent_of(prefix, parent, sizeof(parent))) return false;
+  if (strstr(name, "node") == NULL && strstr(name_of(parent), "node") == NULL &&
+      strcmp(name, "installation") != 0)
+    return false;
+  if (join(path, sizeof(path), prefix, "include/node") &&
+      kind(b, path) == SBX_HOST_DIRECTORY)
+    return true;
+  return join(path, sizeof(path), prefix, "lib/node_modules/npm") &&
+         kind(b, path) == SBX_HOST_DIRECTORY;
+}
+
 /* Node alone in a folder of other things: the binary, npm and its links. */
 static void bind_node_alone(struct builder* b, const char* prefix,
                             const char* bin) {
@@ -464,7 +483,8 @@ static int add_node(struct builder* b, struct sbx_error* error) {
   if (strcmp(name_of(bin), "bin") != 0 ||
       !parent_of(bin, prefix, sizeof(prefix)))
     snprintf(prefix, sizeof(prefix), "%s", bin);
-  if (too_wide(b, prefix) || is_project(b, prefix))
+  if (strcmp(prefix, bin) == 0 || too_wide(b, prefix) ||
+      is_project(b, prefix) || !is_node_prefix(b, prefix))
     bind_node_alone(b, prefix, bin);
   else
     bind_folder(b, prefix);

@@ -57,23 +57,18 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const encoding = options?.encoding;
     if (encoding === undefined || encoding === null) return this.#file('readFile', verb.READ, path, {});
     if (!Buffer.isEncoding(encoding)) throw new TypeError(`Unknown encoding: ${encoding}`);
-    if (path === '.gitignore') return this.#readGitignore(encoding);
-    return this.#readText(path, encoding);
+    if (!/^utf-?8$/i.test(encoding)) return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
+    return path === '.gitignore' ? this.#readGitignore() : this.#file('readFile', verb.READ, path, { text: true });
   }
 
   // The tool goes on with stat and grep, which wants it, too.
-  async #readGitignore(encoding) {
+  async #readGitignore() {
     try {
-      return (this.#gitignore = await this.#readText('.gitignore', encoding));
+      return (this.#gitignore = await this.#file('readFile', verb.READ, '.gitignore', { text: true }));
     } catch (error) {
       if (error.code === 'ENOENT') this.#gitignore = '';
       throw error;
     }
-  }
-
-  async #readText(path, encoding) {
-    if (/^utf-?8$/i.test(encoding)) return this.#file('readFile', verb.READ, path, { text: true });
-    return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
   }
 
   async stat(path) {
@@ -135,7 +130,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
       return await grep(this.#lease.native, options, {
         gitignore,
         extensions: this.#knownText(),
-        isTextFile: name => this.isTextFile(name),
+        isTextFile: this.isTextFile && (name => this.isTextFile(name)),
       });
     } catch (error) {
       if (error?.code === 'timeout') return this.#stoppedSearch(error, options.path);
@@ -155,6 +150,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   // are left out only where its set is surely the one known here.
   #knownText() {
     const known = [...textExtensions, ...(this._textExtensions ?? [])];
+    if (!this.isTextFile) return known; // older cores
     const isText = one => this.isTextFile(`a${one}`);
     const same = known.every(isText) && !unknown.some(one => !known.includes(one) && isText(one));
     return same ? known : undefined;
@@ -262,7 +258,10 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   }
 
   async #file(operation, which, path, options, more, again = true) {
+    if (typeof path !== 'string') throw wrongPath(operation, path);
+    if (more && 'to' in more && typeof more.to !== 'string') throw wrongPath(operation, more.to);
     if (!this.#isReady()) await this.#ready();
+    if (which !== verb.STAT) this.#gitignore = undefined;
     const lease = this.#lease;
     const { epoch } = lease.session;
     try {
@@ -280,6 +279,10 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     const taken = [place.inside, place.host].some(prefix => below(prefix, plain) !== undefined);
     return taken ? place.inside + plain : plain;
   }
+}
+
+function wrongPath(operation, path) {
+  return new core.FilesystemError(`${operation}: the path must be a string, not ${show(path)}`, 'invalid_input', String(path));
 }
 
 // Loaded when first needed: imports of this package are to be quick.

@@ -163,6 +163,13 @@ export class SandboxSdkProcessManager extends core.SandboxProcessManager {
     super();
     // Older cores have no list of dismissed pids.
     this._dismissed ??= new Set();
+    // The base class starts the sandbox first.
+    const { spawn } = this;
+    this.spawn = async (command, options = {}) => {
+      const { originalInvocation: given } = options;
+      this.sandbox._checkCall(given?.command ?? command, given?.args, options);
+      return spawn.call(this, command, options);
+    };
   }
 
   async spawn(command, options = {}) {

@@ -3,11 +3,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 import * as core from '@mastra/core/workspace';
 
-import { argvFor, checkCommand, guard, joinCommand, resolveCwd, timeoutText } from '../command.js';
+import { argvFor, checkCommand, checkCwd, guard, joinCommand, resolveCwd, timeoutText } from '../command.js';
 import { invalid } from '../errors.js';
 import { openLease } from '../lease.js';
 import { checkDeclared, checkProtocol, portUrl } from '../network.js';
-import { checkFunction, checkObject, checkSignal, checkString, checkTimeout, show } from '../options.js';
+import { checkEnv, checkFunction, checkObject, checkSignal, checkString, checkTimeout, show } from '../options.js';
 import { Child } from '../process.js';
 import { Sandbox } from '../sandbox.js';
 import { listen } from '../verbs.js';
@@ -89,6 +89,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async start(options) {
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (signal?.aborted) throw abortError('start', signal.reason);
+    // Newer cores say so themselves.
+    if (this.status === 'destroyed') throw new Error('Cannot start a destroyed sandbox');
     try {
       const outcome = await settingUp.run(this, () => this.#lease.start());
       this.#logStart(outcome);
@@ -158,8 +160,21 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   }
 
   async #startAndExecute(command, args, options) {
+    this._checkCall(command, args, options);
     if (!options?.abortSignal?.aborted) await this.ensureRunning();
     return this.#execute(command, args, options, undefined, 1);
+  }
+
+  /** @internal Throws for wrong arguments, before a sandbox is started for them. */
+  _checkCall(command, args, options) {
+    checkCommand(command, args);
+    const { abortSignal, cwd, env, maxRetainedBytes, onStdout, onStderr, timeout } = checkObject(options ?? undefined, 'options');
+    checkSignal(abortSignal, 'abortSignal');
+    checkTimeout(timeout);
+    checkRetain(maxRetainedBytes);
+    checkEnv(env ?? undefined);
+    checkCwd(this.#lease.session, this.#lease.workdir, cwd);
+    for (const callback of [onStdout, onStderr]) checkFunction(callback ?? undefined, 'onStdout and onStderr');
   }
 
   #execute(command, args, options, where, retries) {

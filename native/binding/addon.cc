@@ -1,6 +1,7 @@
 // The module: instance data, teardown and the two module functions.
 #include "addon.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,7 +21,9 @@ void Addon::Hold() {
 }
 
 void Addon::Release() {
-  if (--pending == 0 && alive) uv_unref(reinterpret_cast<uv_handle_t*>(alive));
+  if (--pending) return;
+  if (alive) uv_unref(reinterpret_cast<uv_handle_t*>(alive));
+  Finish();
 }
 
 static void on_alive_closed(uv_handle_t* handle) {
@@ -30,7 +33,7 @@ static void on_alive_closed(uv_handle_t* handle) {
 }
 
 void Addon::Finish() {
-  if (!closing || sandboxes || !alive) return;
+  if (!closing || sandboxes || pending || !alive) return;
   uv_async_t* handle = alive;
   alive = nullptr;
   uv_close(reinterpret_cast<uv_handle_t*>(handle), on_alive_closed);
@@ -53,7 +56,10 @@ Napi::Error MakeError(Napi::Env env, const sbx_error& error) {
   object.Set("code", sbx_code_name(error.code));
   object.Set("operation", error.operation ? error.operation : "");
   object.Set("retryable", error.retryable);
-  if (error.sys) object.Set("errno", uv_err_name(-error.sys));
+  char name[64];
+  if (error.sys) {
+    object.Set("errno", uv_err_name_r(-error.sys, name, sizeof(name)));
+  }
   if (error.step) object.Set("step", sbx_setup_name(error.step));
   if (error.code == SBX_E_STALE) {
     object.Set("number", static_cast<double>(error.number));
@@ -65,20 +71,59 @@ void Throw(Napi::Env env, const sbx_error& error) {
   MakeError(env, error).ThrowAsJavaScriptException();
 }
 
+bool ReadText(Napi::Value value, const char* what, std::string* out) {
+  if (value.IsString()) {
+    *out = value.As<Napi::String>().Utf8Value();
+    return true;
+  }
+  sbx_error error = {};
+  sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "", "%s must be a string", what);
+  Throw(value.Env(), error);
+  return false;
+}
+
+// Not through ArrayBuffer(): Node 22.13 has none for shared memory.
+bool ReadBytes(Napi::Value value, const char** bytes, size_t* len) {
+  if (!value.IsTypedArray()) return false;
+  void* data = nullptr;
+  napi_status status = napi_get_typedarray_info(
+      value.Env(), value, nullptr, nullptr, &data, nullptr, nullptr);
+  *bytes = static_cast<const char*>(data);
+  *len = value.As<Napi::TypedArray>().ByteLength();
+  return status == napi_ok;
+}
+
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len) {
   napi_value value = nullptr;
   napi_status status =
       sbx_utf8_is_ascii(bytes, len)
           ? napi_create_string_latin1(env, bytes, len, &value)
           : napi_create_string_utf8(env, bytes, len, &value);
-  if (status != napi_ok) return Napi::String::New(env, "");
-  return Napi::Value(env, value);
+  if (status == napi_ok) return Napi::Value(env, value);
+  if (env.IsExceptionPending()) env.GetAndClearPendingException();
+  sbx_error error = {};
+  sbx_error_set(&error, SBX_E_UNSUPPORTED, EFBIG, "text",
+                "%zu bytes are more than one string of JavaScript holds: read "
+                "them as bytes, or a part of them with a command",
+                len);
+  Throw(env, error);
+  return Napi::Value();
+}
+
+void SettleWith(Napi::Env env, const Napi::Promise::Deferred& deferred,
+                Napi::Value value) {
+  if (!env.IsExceptionPending()) {
+    deferred.Resolve(value);
+    return;
+  }
+  deferred.Reject(env.GetAndClearPendingException().Value());
 }
 
 static Napi::Value Open(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   sbx_error error = {};
-  std::string name = info[0].ToString();
+  std::string name;
+  if (!ReadText(info[0], "the provider's name", &name)) return env.Undefined();
   const sbx_provider* provider = sbx_provider_find(name.c_str());
   if (!provider) {
     sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "open",
@@ -99,7 +144,8 @@ static Napi::Value Open(const Napi::CallbackInfo& info) {
 }
 
 static Napi::Value Mime(const Napi::CallbackInfo& info) {
-  std::string path = info[0].ToString();
+  std::string path;
+  if (!ReadText(info[0], "path", &path)) return info.Env().Undefined();
   const char* type = sbx_path_mime(path.c_str());
   if (!type) return info.Env().Undefined();
   return Napi::String::New(info.Env(), type);

@@ -34,7 +34,7 @@ struct Addon {
 
   void Hold();     // keeps Node's loop alive
   void Release();  // the opposite, once per Hold
-  void Finish();   // part of teardown: called when a sandbox is freed
+  void Finish();   // the end of teardown, once nothing is left
 };
 
 Addon* GetAddon(Napi::Env env);
@@ -42,8 +42,19 @@ Addon* GetAddon(Napi::Env env);
 Napi::Error MakeError(Napi::Env env, const sbx_error& error);
 void Throw(Napi::Env env, const sbx_error& error);
 
-// Text of any bytes; broken UTF-8 becomes U+FFFD.
+// The value must be a string; otherwise throws invalid_input and is false.
+bool ReadText(Napi::Value value, const char* what, std::string* out);
+
+// The bytes of a Uint8Array or another view, also of shared memory.
+bool ReadBytes(Napi::Value value, const char** bytes, size_t* len);
+
+// Text of any bytes; broken UTF-8 becomes U+FFFD. Empty, with an exception
+// pending, where V8 has no string of that length.
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len);
+
+// Resolves, or rejects with what was thrown while the value was made.
+void SettleWith(Napi::Env env, const Napi::Promise::Deferred& deferred,
+                Napi::Value value);
 
 // A promise, the async context it was made in, and the loop kept alive for it.
 class Operation {
@@ -65,7 +76,7 @@ class Operation {
     if (error) {
       deferred.Reject(MakeError(addon->env, *error).Value());
     } else {
-      deferred.Resolve(make(addon->env));
+      SettleWith(addon->env, deferred, make(addon->env));
     }
   }
 

@@ -9,6 +9,13 @@ namespace sbx {
 
 namespace {
 
+// Bytes to write up to this size are copied: an owner who gives the memory away
+// meanwhile (postMessage, transfer) would have something else written.
+constexpr size_t kKeepLimit = 16 << 20;
+
+// The longest string of V8.
+constexpr uint64_t kTextLimit = (1u << 29) - 24;
+
 // Results up to this size are copied into V8's own memory; a larger one keeps
 // the engine's buffer.
 constexpr size_t kCopyLimit = 64 * 1024;
@@ -98,7 +105,7 @@ Napi::Value Answer(Napi::Env env, const FileCall& call, const sbx_error* error,
   if (error) {
     deferred.Reject(MakeError(env, *error).Value());
   } else {
-    deferred.Resolve(MakeResult(env, call, result));
+    SettleWith(env, deferred, MakeResult(env, call, result));
   }
   std::free(result->data);
   return deferred.Promise();
@@ -131,44 +138,61 @@ std::string ReadPath(sbx_sandbox* sandbox, int scope, const std::string& text,
   return out;
 }
 
-double Number(Napi::Object options, const char* name, double fallback) {
+// A count; anything that is none is 0.
+uint64_t Number(Napi::Object options, const char* name, uint64_t most) {
   Napi::Value value = options.Get(name);
-  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : fallback;
+  if (!value.IsNumber()) return 0;
+  double number = value.As<Napi::Number>().DoubleValue();
+  if (!(number > 0)) return 0;
+  return number < static_cast<double>(most) ? static_cast<uint64_t>(number)
+                                            : most;
 }
 
 void ReadData(FileCall* call, Napi::Value value) {
-  if (value.IsTypedArray()) {
-    auto array = value.As<Napi::TypedArray>();
-    call->bytes = Napi::Reference<Napi::Value>::New(value, 1);
-    call->request.data =
-        static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
-    call->request.data_len = array.ByteLength();
+  const char* bytes = nullptr;
+  size_t len = 0;
+  if (ReadBytes(value, &bytes, &len)) {
+    call->request.data_len = len;
+    if (len > kKeepLimit) {
+      call->bytes = Napi::Reference<Napi::Value>::New(value, 1);
+      call->request.data = bytes;
+      return;
+    }
+    call->data.assign(bytes, len);
+  } else if (value.IsString()) {
+    call->data = value.As<Napi::String>().Utf8Value();
+  } else {
     return;
   }
-  if (!value.IsString()) return;
-  call->data = value.As<Napi::String>().Utf8Value();
   call->request.data = call->data.data();
   call->request.data_len = call->data.size();
 }
 
-void ReadRequestOptions(FileCall* call, Napi::Object options) {
+// False with an exception pending.
+bool ReadRequestOptions(FileCall* call, Napi::Object options) {
   sbx_file_request& request = call->request;
-  request.flags = static_cast<unsigned>(Number(options, "flags", 0));
-  request.mode = static_cast<uint32_t>(Number(options, "mode", 0));
-  request.max_depth = static_cast<uint32_t>(Number(options, "maxDepth", 0));
-  request.max_bytes = static_cast<uint64_t>(Number(options, "maxBytes", 0));
+  request.flags = static_cast<unsigned>(Number(options, "flags", UINT32_MAX));
+  request.mode = static_cast<uint32_t>(Number(options, "mode", 07777));
+  request.max_depth = static_cast<uint32_t>(Number(options, "maxDepth", UINT32_MAX));
+  request.max_bytes = Number(options, "maxBytes", uint64_t{1} << 53);
   Napi::Value expected = options.Get("expectedMtime");
   if (expected.IsNumber()) {
     request.expected_mtime_ms = expected.As<Napi::Number>().Int64Value();
   }
   call->text = options.Get("text").ToBoolean();
+  if (call->text && (!request.max_bytes || request.max_bytes > kTextLimit)) {
+    request.max_bytes = kTextLimit;
+  }
   ReadData(call, options.Get("data"));
-  call->extensions.Read(options.Get("extensions"));
+  if (!call->extensions.Read(options.Get("extensions"), "each extension") ||
+      !call->prune.Read(options.Get("prune"), "each name to prune")) {
+    return false;
+  }
   request.extensions = call->extensions.pointers.data();
   request.extensions_len = call->extensions.pointers.size();
-  call->prune.Read(options.Get("prune"));
   request.prune = call->prune.pointers.data();
   request.prune_len = call->prune.pointers.size();
+  return true;
 }
 
 // 0, or a negative code and `error`.
@@ -176,19 +200,30 @@ int ReadCall(FileCall* call, const Napi::CallbackInfo& info,
              sbx_sandbox* sandbox, int scope, sbx_error* error) {
   int rc = 0;
   call->request.verb =
-      static_cast<sbx_file_verb>(info[1].ToNumber().Int32Value());
+      static_cast<sbx_file_verb>(info[1].As<Napi::Number>().Int32Value());
   call->request.expected_mtime_ms = INT64_MIN;
-  call->path = ReadPath(sandbox, scope, info[2].ToString(), error, &rc);
+  call->path = ReadPath(sandbox, scope, call->path, error, &rc);
   if (rc) return rc;
   call->request.path = call->path.c_str();
-  if (!info[3].IsObject()) return 0;
-  auto options = info[3].As<Napi::Object>();
-  ReadRequestOptions(call, options);
-  Napi::Value to = options.Get("to");
-  if (!to.IsString()) return 0;
-  call->to = ReadPath(sandbox, scope, to.ToString(), error, &rc);
+  if (call->to.empty()) return 0;
+  call->to = ReadPath(sandbox, scope, call->to, error, &rc);
   call->request.to = call->to.c_str();
   return rc;
+}
+
+// What must be of the right type; false with an exception pending.
+bool ReadArguments(FileCall* call, const Napi::CallbackInfo& info) {
+  if (!info[0].IsNumber() || !info[1].IsNumber()) {
+    Napi::TypeError::New(info.Env(), "scope and verb must be numbers")
+        .ThrowAsJavaScriptException();
+    return false;
+  }
+  if (!ReadText(info[2], "path", &call->path)) return false;
+  if (!info[3].IsObject()) return true;
+  auto options = info[3].As<Napi::Object>();
+  Napi::Value to = options.Get("to");
+  return ReadRequestOptions(call, options) &&
+         (to.IsUndefined() || ReadText(to, "the second path", &call->to));
 }
 
 }  // namespace
@@ -198,7 +233,8 @@ Napi::Value RequestFile(const Napi::CallbackInfo& info, sbx_sandbox* sandbox) {
   sbx_error error = {};
   sbx_file_result result = {};
   auto call = std::make_unique<FileCall>();
-  int scope = info[0].ToNumber().Int32Value();
+  if (!ReadArguments(call.get(), info)) return env.Undefined();
+  int scope = info[0].As<Napi::Number>().Int32Value();
   if (ReadCall(call.get(), info, sandbox, scope, &error)) {
     // A path that leaves is not there, for the one verb that never fails.
     bool exists = call->request.verb == SBX_FILE_EXISTS;

@@ -2,10 +2,10 @@
 #ifndef SBX_BINDING_NAMES_H
 #define SBX_BINDING_NAMES_H
 
-#include <napi.h>
-
 #include <string>
 #include <vector>
+
+#include "addon.h"
 
 namespace sbx {
 
@@ -13,14 +13,16 @@ struct Names {
   std::vector<std::string> items;
   std::vector<const char*> pointers;  // into items
 
-  void Read(Napi::Value value) {
-    if (!value.IsArray()) return;
+  // False with an exception pending if an item is no string.
+  bool Read(Napi::Value value, const char* what) {
+    if (!value.IsArray()) return true;
     auto list = value.As<Napi::Array>();
-    items.reserve(list.Length());
+    items.resize(list.Length());
     for (uint32_t i = 0; i < list.Length(); i++) {
-      items.push_back(list.Get(i).ToString());
+      if (!ReadText(list.Get(i), what, &items[i])) return false;
     }
     for (const std::string& one : items) pointers.push_back(one.c_str());
+    return true;
   }
 };
 

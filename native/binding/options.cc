@@ -6,7 +6,8 @@ static int AddList(sbx_options* options, const std::string& name,
                    Napi::Array list) {
   int rc = sbx_options_add_item(options, name.c_str(), nullptr, 0);
   for (uint32_t i = 0; !rc && i < list.Length(); i++) {
-    std::string item = list.Get(i).ToString();
+    std::string item;
+    if (!ReadText(list.Get(i), name.c_str(), &item)) return UV_EINVAL;
     rc = sbx_options_add_item(options, name.c_str(), item.data(), item.size());
   }
   return rc;
@@ -29,7 +30,8 @@ static int AddValue(sbx_options* options, const std::string& name,
   if (value.IsObject()) {
     return AddObject(options, name + ".", value.As<Napi::Object>());
   }
-  std::string text = value.ToString();
+  std::string text;
+  if (!ReadText(value, name.c_str(), &text)) return UV_EINVAL;
   return sbx_options_add_string(options, name.c_str(), text.data(), text.size());
 }
 
@@ -38,7 +40,7 @@ static int AddObject(sbx_options* options, const std::string& prefix,
   Napi::Array names = object.GetPropertyNames();
   int rc = 0;
   for (uint32_t i = 0; !rc && i < names.Length(); i++) {
-    std::string name = names.Get(i).ToString();
+    std::string name = names.Get(i).As<Napi::String>();
     rc = AddValue(options, prefix + name, object.Get(name));
   }
   return rc;
@@ -52,6 +54,7 @@ sbx_options* ReadOptions(Napi::Value value) {
   }
   if (!rc) return options;
   sbx_options_free(options);
+  if (value.Env().IsExceptionPending()) return nullptr;
   sbx_error error = {};
   sbx_error_set(&error, rc == UV_ENOMEM ? SBX_E_INTERNAL : SBX_E_INVALID_INPUT,
                 0, "open", "the options could not be read: %s", uv_strerror(rc));

@@ -31,7 +31,8 @@ unsigned Mask(Napi::Value value) {
 }
 
 int Stream(Napi::Value value) {
-  return value.ToNumber().Int32Value() ? SBX_STDERR : SBX_STDOUT;
+  bool second = value.IsNumber() && value.As<Napi::Number>().Int32Value() != 0;
+  return second ? SBX_STDERR : SBX_STDOUT;
 }
 
 struct WriteCall {
@@ -103,15 +104,26 @@ void Process::ReadEvents(Napi::Object events) {
   Adopt(&exited_, events.Get("onExit"));
 }
 
+// The callbacks often hold the object that holds them: no collector sees that.
+void Process::DropEvents() {
+  for (auto* reference : {&spawned_, &bytes_, &text_, &exited_}) {
+    reference->Reset();
+  }
+  context_.reset();
+}
+
 Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
                            sbx_sandbox* sandbox) {
   Napi::Env env = info.Env();
   Napi::Object spec = info[0].ToObject();
   Names argv;
   Names variables;
-  argv.Read(spec.Get("argv"));
-  variables.Read(spec.Get("env"));
-  std::string cwd = spec.Get("cwd").ToString();
+  std::string cwd;
+  if (!argv.Read(spec.Get("argv"), "each argument") ||
+      !variables.Read(spec.Get("env"), "each variable") ||
+      !ReadText(spec.Get("cwd"), "cwd", &cwd)) {
+    return env.Undefined();
+  }
   sbx_process_spec native = {};
   native.argv = argv.pointers.data();
   native.argc = argv.pointers.size();
@@ -124,6 +136,7 @@ Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
   native.retain = Retain(spec.Get("retain"));
 
   Napi::Object object = GetAddon(env)->process_class.New({});
+  if (env.IsExceptionPending()) return env.Undefined();
   Process* self = Unwrap(object);
   self->ReadEvents(info[1].ToObject());
   self->collect_ = spec.Get("collect").ToBoolean();
@@ -214,6 +227,7 @@ void Process::on_exit(void* data, const sbx_process_result* result) {
   Napi::Value value = self->MakeResult(env, *result);
   if (self->collect_) self->CloseNative();
   self->Emit(self->exited_, {value});
+  self->DropEvents();
   self->Unref();
 }
 
@@ -228,20 +242,16 @@ void Process::Pause(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value Process::Write(const Napi::CallbackInfo& info) {
-  auto* call = new WriteCall(addon_);
-  Napi::Value promise = call->operation.deferred.Promise();
   std::string text;
-  const void* bytes = nullptr;
+  const char* bytes = nullptr;
   size_t len = 0;
-  if (info[0].IsTypedArray()) {
-    auto array = info[0].As<Napi::TypedArray>();
-    bytes = static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
-    len = array.ByteLength();
-  } else {
-    text = info[0].ToString();
+  if (!ReadBytes(info[0], &bytes, &len)) {
+    if (!ReadText(info[0], "input", &text)) return info.Env().Undefined();
     bytes = text.data();
     len = text.size();
   }
+  auto* call = new WriteCall(addon_);
+  Napi::Value promise = call->operation.deferred.Promise();
   int rc = process_ ? sbx_process_write(process_, bytes, len, on_written, call)
                     : UV_EPIPE;
   if (rc) {
@@ -263,7 +273,8 @@ Napi::Value Process::End(const Napi::CallbackInfo& info) {
 }
 
 void Process::Signal(const Napi::CallbackInfo& info) {
-  if (process_) sbx_process_signal(process_, info[0].ToNumber().Int32Value());
+  if (!process_ || !info[0].IsNumber()) return;
+  sbx_process_signal(process_, info[0].As<Napi::Number>().Int32Value());
 }
 
 Napi::Value Process::Output(const Napi::CallbackInfo& info) {

@@ -31,6 +31,7 @@ class Process : public Napi::ObjectWrap<Process> {
   void Release(const Napi::CallbackInfo& info);
 
   void ReadEvents(Napi::Object events);
+  void DropEvents();
   Napi::Value MakeResult(Napi::Env env, const sbx_process_result& result);
   void Emit(Napi::FunctionReference& callback,
             const std::initializer_list<napi_value>& arguments);

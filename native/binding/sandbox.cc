@@ -78,8 +78,16 @@ Napi::Function Sandbox::Define(Napi::Env env) {
 Napi::Value Sandbox::Make(Napi::Env env, sbx_sandbox* sandbox) {
   // Not through an External: its memory would be V8's to free, which it does not
   // always do before the process ends.
-  GetAddon(env)->opening = sandbox;
-  return GetAddon(env)->sandbox_class.New({});
+  Addon* addon = GetAddon(env);
+  addon->opening = sandbox;
+  Napi::Value object = addon->sandbox_class.New({});
+  if (addon->opening) {  // no object: the environment is on its way out
+    addon->opening = nullptr;
+    auto* state = new SandboxState{addon, sandbox, nullptr};
+    Link(state);
+    CloseQuietly(state);
+  }
+  return object;
 }
 
 Sandbox::Sandbox(const Napi::CallbackInfo& info)

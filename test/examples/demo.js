@@ -74,14 +74,12 @@ function describe(input) {
     .join(', ');
 }
 
-const payload = (part) => part.payload ?? part;
-
-function printStep(step) {
-  for (const part of step.toolCalls ?? []) {
-    const { toolCallId, toolName, args, input } = payload(part);
-    const result = (step.toolResults ?? []).map(payload).find((one) => one.toolCallId === toolCallId);
-    console.log(`\n> ${toolName.replace(ws(''), '')}  ${describe(args ?? input ?? {})}`);
-    if (result) console.log(short(result.result ?? result.output ?? ''));
+function printStep({ content }) {
+  const results = content.filter((part) => part.type === 'tool-result');
+  for (const { toolCallId, toolName, input } of content.filter((part) => part.type === 'tool-call')) {
+    console.log(`\n> ${toolName.replace(ws(''), '')}  ${describe(input)}`);
+    const output = results.find((part) => part.toolCallId === toolCallId)?.output;
+    if (output) console.log(short(output.value ?? output));
   }
 }
 

@@ -5,6 +5,8 @@ import { local } from 'sandbox-sdk-native/local';
 
 const sandbox = await createSandbox({ provider: local() });
 await sandbox.files.write('a.txt', 'héllo\n');
+await sandbox.files.write('b.txt', new Uint8Array(new SharedArrayBuffer(3)).fill(98));
+assert.equal(await sandbox.files.text('b.txt'), 'bbb');
 const run = await sandbox.run('cat a.txt; exit 3');
 assert.equal(run.stdout, 'héllo\n');
 assert.equal(run.exitCode, 3);

@@ -21,6 +21,9 @@ async function work(workspace) {
     await workspace.init();
     workspace.sandbox.executeCommand(stubborn).catch(() => {});
     await workspace.sandbox.processes.spawn(stubborn);
+    // File calls are on the thread pool at every moment from here.
+    await workspace.sandbox.executeCommand('truncate -s 64M big');
+    for (;;) await Promise.all(Array.from({ length: 8 }, () => workspace.filesystem.readFile('big')));
   } catch {
     // It was destroyed meanwhile.
   }
