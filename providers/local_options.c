@@ -131,6 +131,13 @@ static int read_isolation(struct reader* r) {
                  name == NULL ? "another type" : name);
 }
 
+static int read_texts(struct reader* r, const char* name,
+                      struct sbx_local_list* out) {
+  return sbx_options_copy_list(r->o, name, &out->items, &out->len) == 0
+             ? 0
+             : no_memory(r);
+}
+
 /* So that a wrong entry is told where it was written. */
 static int check_hosts(struct reader* r, const char* name, size_t n) {
   struct sbx_allow_list* list;
@@ -144,17 +151,6 @@ static int check_hosts(struct reader* r, const char* name, size_t n) {
   return err;
 }
 
-static int copy_list(struct reader* r, const char* name, size_t n,
-                     struct sbx_local_list* out) {
-  out->items = calloc(n, sizeof(*out->items));
-  if (out->items == NULL) return no_memory(r);
-  for (; out->len < n; out->len++) {
-    out->items[out->len] = strdup(sbx_options_item(r->o, name, out->len));
-    if (out->items[out->len] == NULL) return no_memory(r);
-  }
-  return 0;
-}
-
 static int read_hosts(struct reader* r, const char* name) {
   size_t n = sbx_options_count(r->o, name);
   int err = check_hosts(r, name, n);
@@ -163,7 +159,7 @@ static int read_hosts(struct reader* r, const char* name) {
   if (r->out->level == SBX_LEVEL_NONE)
     return INVALID(r, "network with a list of hosts needs isolation: at "
                       "isolation \"none\" every host can be reached.");
-  return copy_list(r, name, n, &r->out->allow);
+  return read_texts(r, name, &r->out->allow);
 }
 
 static int read_network(struct reader* r) {
@@ -343,20 +339,6 @@ static int read_place(struct reader* r) {
   return err != 0 ? err : name_folder(r);
 }
 
-static int read_host_env(struct reader* r) {
-  struct sbx_local_list* out = &r->out->host_env;
-  size_t n = sbx_options_count(r->o, "host.env");
-
-  if (n == 0) return 0;
-  out->items = calloc(n, sizeof(*out->items));
-  if (out->items == NULL) return no_memory(r);
-  for (; out->len < n; out->len++) {
-    out->items[out->len] = strdup(sbx_options_item(r->o, "host.env", out->len));
-    if (out->items[out->len] == NULL) return no_memory(r);
-  }
-  return 0;
-}
-
 static int read_host(struct reader* r) {
   struct sbx_local_options* out = r->out;
   int err = read_string(r, "host.path", NULL, &out->host_path);
@@ -365,7 +347,7 @@ static int read_host(struct reader* r) {
   if (err == 0)
     err = read_string(r, "host.execPath", NULL, &out->exec_path);
   if (err == 0) err = read_string(r, "host.tmpdir", "/tmp", &out->tmpdir);
-  if (err == 0) err = read_host_env(r);
+  if (err == 0) err = read_texts(r, "host.env", &r->out->host_env);
   if (err != 0) return err;
   return check_absolute(r, "host.tmpdir", out->tmpdir);
 }
