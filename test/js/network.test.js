@@ -11,6 +11,7 @@ import { after, before, test } from 'node:test';
 import { createSandbox, isSandboxError, supports } from 'sandbox-sdk-native';
 import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
 import { local } from 'sandbox-sdk-native/local';
+import { childEnv } from '../helpers/child-env.js';
 
 // Programs keep away from the proxy for loopback addresses, where these fakes are.
 const through = { NO_PROXY: '', no_proxy: '' };
@@ -84,7 +85,9 @@ test('fetch of Node, where it honours the proxy', async t => {
 
 test('git over HTTP', { skip: without('git') }, async () => {
   const repo = path.join(folder, 'repo');
-  const git = (...args) => execFileSync('git', ['-C', repo, '-c', 'user.name=a', '-c', 'user.email=a@b', ...args]);
+  const git = (...args) => execFileSync('git', ['-C', repo, '-c', 'user.name=a', '-c', 'user.email=a@b', ...args], {
+    env: childEnv({ PATH: process.env.PATH, HOME: folder }, { leaks: false }),
+  });
   fs.mkdirSync(repo);
   git('init', '-q');
   fs.writeFileSync(path.join(repo, 'file'), 'content\n');
