@@ -40,6 +40,7 @@ function buildLauncher() {
   const launcher = path.join(root, 'build/launcher/sbx-launcher');
   const sources = [
     ...readdirSync(path.join(root, 'native/launcher')).map((name) => `native/launcher/${name}`),
+    'native/launcher/preload/memory.c',
     'native/remove.c',
     'native/remove.h',
     '.ci/build-launcher',

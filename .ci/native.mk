@@ -18,7 +18,8 @@ TESTS := $(sort $(wildcard test/native/*_test.c))
 PROGRAMS := $(TESTS:test/native/%.c=$(OUT)/%)
 FUZZERS := $(sort $(wildcard test/fuzz/*.c))
 LAUNCHER := $(OUT)/sbx-launcher
-LAUNCHER_SOURCES := $(wildcard native/launcher/*.[ch]) native/remove.c native/remove.h
+LAUNCHER_SOURCES := $(wildcard native/launcher/*.[chS] native/launcher/*/*.c) \
+  native/remove.c native/remove.h
 
 all: $(PROGRAMS)
 

@@ -11,7 +11,7 @@ export interface LocalOptions {
   root?: string;
   /**
    * "full": namespaces, a read-only view of the system, seccomp. "landlock":
-   * restricted at the real path. "none": not isolated. "auto" (default): the
+   * confined at the real path, where namespaces are refused. "none": not isolated. "auto" (default): the
    * best of the first two, and an error if neither is possible.
    */
   isolation?: 'auto' | 'full' | 'landlock' | 'none';

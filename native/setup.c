@@ -145,6 +145,10 @@ const char* sbx_setup_remedy(const struct sbx_setup_place* place, int step,
            "a local disk";
   if (step == SBX_SETUP_BINDS)
     return "Check readOnlyPaths and readWritePaths, and that the paths exist";
+  if (step == SBX_SETUP_LANDLOCK && (sys == ENOSYS || sys == EOPNOTSUPP))
+    return "Level \"landlock\" needs Linux 5.13 or newer with Landlock switched "
+           "on (\"landlock\" in lsm= on the kernel's command line): use a cloud "
+           "provider, or a machine that allows user namespaces";
   if (step == SBX_SETUP_SECCOMP)
     return "The kernel needs seccomp filters (CONFIG_SECCOMP_FILTER)";
   return "Choose isolation: \"none\" only if the commands may run as this user "

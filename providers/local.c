@@ -21,6 +21,7 @@
 
 #include "../native/config.h"
 #include "../native/launcher.h"
+#include "local_confined.h"
 #include "local_folder.h"
 #include "local_network.h"
 #include "local_options.h"
@@ -43,6 +44,8 @@ struct local {
   struct sbx_local_options options; /* never change: workers may read them */
   char* root_workspace;             /* ROOT: its host path */
   enum state state;
+  enum sbx_level level; /* of the start under way, or of what runs */
+  bool falling;         /* to level landlock, once the first try is gone */
 
   struct sbx_local_folder folder;
   struct sbx_view view;
@@ -68,6 +71,7 @@ struct local {
 struct preparing {
   uv_work_t work;
   struct local* local;
+  struct sbx_local_options own; /* borrows all that it points to */
   const struct sbx_local_options* options;
   struct sbx_local_folder folder;
   struct sbx_config* config;
@@ -87,6 +91,10 @@ static void set_place(struct local* l) {
     l->base.place.host = l->options.directory;
   else if (l->options.level == SBX_LEVEL_NONE && l->folder.workspace != NULL)
     l->base.place.host = l->folder.workspace;
+  if (l->level == SBX_LEVEL_LANDLOCK && l->folder.workspace != NULL) {
+    l->base.place.inside = l->folder.workspace;
+    l->base.place.host = l->options.cwd;
+  }
 }
 
 /* ---- answers that come at once, but never inside the call ---- */
@@ -263,6 +271,7 @@ static void add_session(struct preparing* p) {
     sbx_config_add_number(c, SBX_CONFIG_FAIL_ERRNO, o->fail_errno);
   }
   add_owner(p);
+  if (o->level == SBX_LEVEL_LANDLOCK) sbx_confined_add(o, &p->folder, c);
 }
 
 static void prepare(uv_work_t* work) {
@@ -274,6 +283,8 @@ static void prepare(uv_work_t* work) {
     return;
   }
   p->err = build_view(p);
+  if (p->err == 0 && p->own.level == SBX_LEVEL_LANDLOCK)
+    p->own.own_ids = sbx_confined_may_own(&p->own, p->config);
   if (p->err == 0)
     p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
   if (p->err == 0) add_session(p);
@@ -371,6 +382,7 @@ static void clean(uv_work_t* work) {
 
   if (c->options->kind == SBX_LOCAL_TEMPORARY || c->destroying)
     c->err = sbx_local_folder_remove(c->options, &c->folder, &c->error);
+  sbx_local_folder_sweep(&c->folder);
   sbx_local_folder_release(&c->folder);
 }
 
@@ -419,8 +431,24 @@ static void begin_clean(struct local* l) {
   on_ended(l, NULL);
 }
 
+static void queue_prepare(struct local* l);
+
+/* Nothing is left of the first try but a lock and the user's own folders. */
+static void fall(struct local* l) {
+  sbx_local_folder_release(&l->folder);
+  sbx_view_free(&l->view);
+  l->falling = false;
+  l->level = SBX_LEVEL_LANDLOCK;
+  queue_prepare(l);
+}
+
 static void on_session_closed(void* arg) {
-  begin_clean(arg);
+  struct local* l = arg;
+
+  if (l->falling && l->ending == NULL)
+    fall(l);
+  else
+    begin_clean(l);
 }
 
 static void begin_end(struct local* l) {
@@ -441,18 +469,44 @@ static void begin_end(struct local* l) {
 
 /* ---- the start ---- */
 
+/* The first failure is the one with a remedy; the second is told along. */
+static void tell_both(struct local* l, const struct sbx_error* second) {
+  char first[sizeof(l->error.message)];
+
+  snprintf(first, sizeof(first), "%s", l->error.message);
+  snprintf(l->error.message, sizeof(l->error.message),
+           "%.*s Level \"landlock\" does not work here either: %.*s",
+           (int) sizeof(first) / 2, first, (int) sizeof(first) / 2 - 64,
+           second->message);
+}
+
 static void fail_start(struct local* l, const struct sbx_error* error) {
-  if (error != &l->error) l->error = *error;
+  if (l->level != l->options.level && error != &l->error)
+    tell_both(l, error);
+  else if (error != &l->error)
+    l->error = *error;
   begin_end(l);
+}
+
+static bool may_fall(const struct local* l, const struct sbx_error* error) {
+  return l->options.may_fall && l->level == SBX_LEVEL_FULL &&
+         sbx_confined_refused(error->step, error->sys);
 }
 
 static int64_t file_id(const struct local* l, uint32_t owner) {
   const struct sbx_local_folder* f = &l->folder;
 
+  if (l->level == SBX_LEVEL_LANDLOCK)
+    return f->run_uid < 0 ? -1 : (int64_t) owner;
   if (f->base < 0) return -1;
   if (!f->idmap || (l->ready.flags & SBX_READY_IDMAPPED) != 0)
     return f->base + SBX_LOCAL_INNER_ID;
   return owner == 0 ? -1 : (int64_t) owner;
+}
+
+/* At level landlock the second one is HOME and TMPDIR: "/" is the machine's. */
+static const char* second_root(const struct local* l) {
+  return l->level == SBX_LEVEL_LANDLOCK ? l->folder.scratch : "/";
 }
 
 static int open_root(struct local* l, int scope, int fd, const char* inside) {
@@ -477,7 +531,7 @@ static int open_roots(struct local* l) {
 
   l->ready.workspace_fd = l->ready.root_fd = -1;
   err = open_root(l, 0, workspace, l->base.place.inside);
-  return open_root(l, 1, root, "/") != 0 ? -1 : err;
+  return open_root(l, 1, root, second_root(l)) != 0 ? -1 : err;
 }
 
 static void on_ready(void* data, const struct sbx_error* error,
@@ -485,7 +539,10 @@ static void on_ready(void* data, const struct sbx_error* error,
   struct local* l = data;
 
   if (error != NULL) {
+    bool falls = may_fall(l, error);
+
     fail_start(l, error);
+    l->falling = falls;
     return;
   }
   l->ready = *ready;
@@ -514,9 +571,14 @@ static void on_lost(void* data, const struct sbx_error* error) {
 
 /* From here on everything belongs to the sandbox, and its end cleans it up. */
 static void take_prepared(struct local* l, struct preparing* p) {
+  bool fell = l->level != l->options.level;
+
   l->folder = p->folder;
   l->view = p->view;
-  l->error = p->error;
+  if (fell && p->err != 0)
+    tell_both(l, &p->error);
+  else if (!fell)
+    l->error = p->error;
   set_place(l);
 }
 
@@ -534,6 +596,9 @@ static void on_prepared(uv_work_t* work, int status) {
     begin_end(l);
   } else {
     if (err == 0)
+      err = sbx_local_network_prepare(&l->network, l->level, p->config,
+                                      &l->error);
+    if (err == 0)
       err = sbx_session_start(l->base.loop, p->config, &events, &l->session,
                               &l->error);
     if (err != 0) fail_start(l, &l->error);
@@ -542,25 +607,34 @@ static void on_prepared(uv_work_t* work, int status) {
   free(p);
 }
 
-static void begin_prepare(struct local* l, sbx_done_cb cb, void* arg) {
+static void queue_prepare(struct local* l) {
   struct preparing* p = calloc(1, sizeof(*p));
-  struct sbx_error error;
 
   if (p == NULL) {
-    sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "start", "Out of memory.");
-    answer_done(l, cb, arg, &error);
+    l->state = STARTING;
+    sbx_error_set(&l->error, SBX_E_INTERNAL, ENOMEM, "start",
+                  "Out of memory.");
+    begin_end(l);
     return;
   }
-  sbx_view_free(&l->view);
-  l->lost = false;
   l->state = PREPARING;
-  l->start_cb = cb;
-  l->start_arg = arg;
   p->local = l;
-  p->options = &l->options;
+  p->own = l->options;
+  p->own.level = l->level;
+  p->options = &p->own;
   p->work.data = p;
   sbx_local_folder_init(&p->folder);
   uv_queue_work(l->base.loop, &p->work, prepare, on_prepared);
+}
+
+static void begin_prepare(struct local* l, sbx_done_cb cb, void* arg) {
+  sbx_view_free(&l->view);
+  l->lost = false;
+  l->falling = false;
+  l->level = l->options.level;
+  l->start_cb = cb;
+  l->start_arg = arg;
+  queue_prepare(l);
 }
 
 static void start(struct local* l, sbx_done_cb cb, void* arg) {
@@ -584,7 +658,7 @@ static void start(struct local* l, sbx_done_cb cb, void* arg) {
 
 static int open_network(struct local* l, struct sbx_error* error) {
   const struct sbx_local_options* o = &l->options;
-  bool proxied = !o->network && o->level == SBX_LEVEL_FULL;
+  bool proxied = !o->network && o->level != SBX_LEVEL_NONE;
 
   if (sbx_local_network_init(&l->network, l->base.loop, proxied) != 0)
     return sbx_error_set(error, SBX_E_INTERNAL, 0, "open",
@@ -681,6 +755,7 @@ static int local_open(uv_loop_t* loop, const struct sbx_options* options,
   }
   l->base.provider = &sbx_provider_local;
   l->base.loop = loop;
+  l->level = l->options.level;
   l->ready.workspace_fd = l->ready.root_fd = -1;
   sbx_local_folder_init(&l->folder);
   err = open_network(l, error);
@@ -814,24 +889,54 @@ static int not_started(const struct local* l, const char* operation,
                        "The sandbox is not started.");
 }
 
+static int no_such_place(struct sbx_error* error) {
+  return sbx_error_set(error, SBX_E_ACCESS, 0, "files",
+                       "At level \"landlock\" only the workspace, $HOME and "
+                       "$TMPDIR can be reached: the rest is this machine's "
+                       "own.");
+}
+
+/* At level landlock "/" is the machine, which is not the sandbox's. Negative:
+ * `error` is set. Else the root's number. */
+static int route(const struct local* l, int scope,
+                 struct sbx_file_request* request, struct sbx_error* error) {
+  const char* rest;
+  int to;
+
+  if (scope != 1 || l->level != SBX_LEVEL_LANDLOCK) return scope == 1;
+  scope = sbx_confined_route(&l->folder, l->options.cwd, request->path, &rest);
+  if (scope < 0) return no_such_place(error);
+  request->path = rest;
+  if (request->to == NULL || request->verb == SBX_FILE_GATHER) return scope;
+  to = sbx_confined_route(&l->folder, l->options.cwd, request->to, &rest);
+  if (to != scope) return no_such_place(error);
+  request->to = rest;
+  return scope;
+}
+
 static int local_file_try(struct sbx_sandbox* s, int scope,
                           const struct sbx_file_request* request,
                           struct sbx_file_result* result,
                           struct sbx_error* error) {
   struct local* l = (struct local*) s;
+  struct sbx_file_request routed = *request;
 
   if (l->roots[scope == 1] == NULL) return not_started(l, "files", error);
-  return sbx_files_try(l->roots[scope == 1], request, result, error);
+  scope = route(l, scope, &routed, error);
+  if (scope < 0) return scope;
+  return sbx_files_try(l->roots[scope], &routed, result, error);
 }
 
 static int local_file(struct sbx_sandbox* s, int scope,
                       const struct sbx_file_request* request, sbx_file_cb cb,
                       void* arg) {
   struct local* l = (struct local*) s;
+  struct sbx_file_request routed = *request;
 
   if (l->roots[scope == 1] == NULL) return SBX_E_UNAVAILABLE;
-  return sbx_files_request(l->base.loop, l->roots[scope == 1], request, cb,
-                           arg);
+  scope = route(l, scope, &routed, NULL);
+  if (scope < 0) return scope;
+  return sbx_files_request(l->base.loop, l->roots[scope], &routed, cb, arg);
 }
 
 /* The same folder under its other name: commands know only one of them. */
@@ -879,7 +984,8 @@ static int local_spawn(struct sbx_sandbox* s,
 
 static const char* uid_mode(const struct local* l) {
   if (l->options.level == SBX_LEVEL_NONE) return "none";
-  if (l->folder.base < 0) return "self";
+  if (l->folder.base < 0)
+    return l->folder.run_uid < 0 ? "self" : "owner";
   if (!l->folder.idmap) return "range";
   return (l->ready.flags & SBX_READY_IDMAPPED) != 0 ? "idmapped" : "owner";
 }
@@ -899,6 +1005,11 @@ static void degraded(const struct local* l, char* out, size_t size) {
     return;
   }
   if (l->state != RUNNING) return;
+  if (l->level == SBX_LEVEL_LANDLOCK) {
+    sbx_confined_degraded(&l->options, &l->folder, l->ready.flags,
+                          l->ready.landlock_abi, out, size);
+    return;
+  }
   snprintf(out, size, "%s%s%s%s",
            runs_as_root(l)
                ? "the file system of the workspace cannot map owners: commands "
@@ -920,12 +1031,13 @@ static void degraded(const struct local* l, char* out, size_t size) {
 static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
   const struct sbx_local_options* o = &l->options;
   char number[32];
-  char text[512];
+  char text[2048];
 
   snprintf(number, sizeof(number), "%u", l->ready.landlock_abi);
   cb(arg, "landlockAbi", number);
   snprintf(number, sizeof(number), "%llu", (unsigned long long) o->processes);
-  cb(arg, "limits.processes", number);
+  if (l->level != SBX_LEVEL_LANDLOCK || sbx_confined_counts(&l->folder))
+    cb(arg, "limits.processes", number);
   sbx_local_network_facts(&l->network, cb, arg);
   cb(arg, "uidMode", uid_mode(l));
   degraded(l, text, sizeof(text));
@@ -938,7 +1050,10 @@ static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
 
   cb(arg, "workspaceInside",
      none && real != NULL ? real : l->base.place.inside);
-  if (l->base.place.host != NULL) cb(arg, "hostPath", l->base.place.host);
+  if (l->level == SBX_LEVEL_LANDLOCK && real != NULL)
+    cb(arg, "hostPath", real);
+  else if (l->base.place.host != NULL)
+    cb(arg, "hostPath", l->base.place.host);
   if (l->folder.path != NULL) cb(arg, "folder", l->folder.path);
 }
 
@@ -950,7 +1065,17 @@ static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
   const char* path = none && o->host_path != NULL ? o->host_path
                                                   : l->view.path;
   const char* shell = o->shell != NULL ? o->shell : l->view.shell;
+  const char* tmp = none ? o->tmpdir : "/tmp";
+  struct sbx_confined_env own;
 
+  if (l->level == SBX_LEVEL_LANDLOCK && l->folder.scratch != NULL) {
+    sbx_confined_env(&l->folder, &own);
+    home = own.home;
+    tmp = own.tmp;
+    cb(arg, "env.SANDBOX_WORKSPACE", l->folder.workspace);
+    cb(arg, "env.SANDBOX_SHM", own.shm);
+    cb(arg, "env.LD_PRELOAD", own.library);
+  }
   if (home != NULL) cb(arg, "home", home);
   if (shell != NULL) cb(arg, "shell", shell);
   if (path != NULL) cb(arg, "env.PATH", path);
@@ -958,7 +1083,7 @@ static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
   if (shell != NULL) cb(arg, "env.SHELL", shell);
   cb(arg, "env.USER", "user");
   cb(arg, "env.LANG", "C.UTF-8");
-  cb(arg, "env.TMPDIR", none ? o->tmpdir : "/tmp");
+  cb(arg, "env.TMPDIR", tmp);
   for (size_t i = 0; i < l->view.env_len; i++) {
     char key[64];
     const char* value = strchr(l->view.env[i], '=') + 1;
@@ -969,14 +1094,23 @@ static void facts_of_env(const struct local* l, sbx_fact_cb cb, void* arg) {
   }
 }
 
+static const char* level_name(const struct local* l) {
+  if (l->level == SBX_LEVEL_LANDLOCK) return "landlock";
+  return l->level == SBX_LEVEL_NONE ? "none" : "full";
+}
+
+static const char* mechanisms(const struct local* l) {
+  if (l->level == SBX_LEVEL_NONE) return "";
+  if (l->level == SBX_LEVEL_LANDLOCK) return "landlock,seccomp";
+  return l->ready.landlock_abi > 0 ? "namespaces,seccomp,landlock"
+                                   : "namespaces,seccomp";
+}
+
 static void local_facts(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg) {
   const struct local* l = (struct local*) s;
-  bool none = l->options.level == SBX_LEVEL_NONE;
 
-  cb(arg, "level", none ? "none" : "full");
-  cb(arg, "mechanisms",
-     none ? "" : l->ready.landlock_abi > 0 ? "namespaces,seccomp,landlock"
-                                           : "namespaces,seccomp");
+  cb(arg, "level", level_name(l));
+  cb(arg, "mechanisms", mechanisms(l));
   facts_of_host(l, cb, arg);
   facts_of_place(l, cb, arg);
   facts_of_env(l, cb, arg);

@@ -22,12 +22,14 @@ void sbx_local_folder_init(struct sbx_local_folder* f) {
   memset(f, 0, sizeof(*f));
   f->lock_fd = -1;
   f->base = -1;
+  f->run_uid = f->run_gid = -1;
 }
 
 void sbx_local_folder_release(struct sbx_local_folder* f) {
   if (f->lock_fd >= 0) close(f->lock_fd);
   free(f->path);
   free(f->workspace);
+  free(f->scratch);
   sbx_local_folder_init(f);
 }
 
@@ -73,7 +75,8 @@ static bool has_capabilities(void) {
 }
 
 static bool may_have_range(const struct sbx_local_options* o) {
-  return o->level == SBX_LEVEL_FULL && geteuid() == 0 && has_capabilities() &&
+  if (o->level == SBX_LEVEL_LANDLOCK && !o->own_ids) return false;
+  return o->level != SBX_LEVEL_NONE && geteuid() == 0 && has_capabilities() &&
          maps_range("/proc/self/uid_map") && maps_range("/proc/self/gid_map");
 }
 
@@ -119,6 +122,7 @@ static int settle_owner(const struct sbx_local_options* o,
   f->owner_gid = st.stx_gid;
   if (f->base >= 0 || !range) return 0;
   f->base = base_of(st.stx_uid);
+  if (o->level == SBX_LEVEL_LANDLOCK) return 0;
   if (f->base >= 0 && st.stx_gid == st.stx_uid) return 0;
   f->base = random_base();
   f->idmap = true;
@@ -251,12 +255,54 @@ static int take_lock(const struct sbx_local_options* o,
   return err == 0 ? check_id(o, f->lock_fd, error) : err;
 }
 
+/* ---- level landlock ---- */
+
+/* Nothing is mounted, so that commands have to be able to walk to the
+ * workspace. */
+static int let_in(const struct sbx_local_options* o,
+                  const struct sbx_local_folder* f, struct sbx_error* error) {
+  if (o->kind != SBX_LOCAL_ROOT || f->run_gid < 0) return 0;
+  if (chown(f->path, (uid_t) -1, (gid_t) f->run_gid) == 0 &&
+      chmod(f->path, 0710) == 0)
+    return 0;
+  return fail(error, "Opening to commands", f->path);
+}
+
+static int name_scratch(const struct sbx_local_options* o,
+                        struct sbx_local_folder* f, struct sbx_error* error) {
+  uint64_t n = 0;
+  int rc;
+
+  if (uv_random(NULL, NULL, &n, sizeof(n), 0, NULL) != 0) n = uv_hrtime();
+  rc = o->kind == SBX_LOCAL_TEMPORARY
+           ? asprintf(&f->scratch, "%s/scratch", f->path)
+           : asprintf(&f->scratch, "%s/sandbox-sdk-%012llx", o->tmpdir,
+                      (unsigned long long) (n >> 16));
+  if (rc >= 0) return 0;
+  f->scratch = NULL;
+  errno = ENOMEM;
+  return fail(error, "Naming a folder in", o->tmpdir);
+}
+
+static int settle_confined(const struct sbx_local_options* o,
+                           struct sbx_local_folder* f,
+                           struct sbx_error* error) {
+  int err = name_scratch(o, f, error);
+
+  if (geteuid() == 0 && f->owner_uid != 0 && has_capabilities()) {
+    f->run_uid = f->owner_uid;
+    f->run_gid = f->owner_gid;
+  }
+  return err != 0 ? err : let_in(o, f, error);
+}
+
 static int make_below_root(const struct sbx_local_options* o,
                            struct sbx_local_folder* f, bool* fresh,
                            struct sbx_error* error) {
   int err;
+  mode_t mode = o->level == SBX_LEVEL_LANDLOCK && o->own_ids ? 0711 : 0700;
 
-  if (mkdir(o->root, 0700) != 0 && errno != EEXIST)
+  if (mkdir(o->root, mode) != 0 && errno != EEXIST)
     return fail(error, "Making", o->root);
   err = take_lock(o, f, error);
   if (err != 0) return err;
@@ -289,6 +335,8 @@ int sbx_local_folder_make(const struct sbx_local_options* o,
     err = name_temporary(o, f, error);
   if (err == 0 && o->kind != SBX_LOCAL_TEMPORARY)
     err = settle_owner(o, f, fresh, error);
+  if (err == 0 && o->level == SBX_LEVEL_LANDLOCK)
+    err = settle_confined(o, f, error);
   if (err != 0) sbx_local_folder_release(f);
   return err;
 }
@@ -334,6 +382,12 @@ static int remove_tree(const char* path, struct sbx_error* error) {
   if (err == 0 || err == -ENOENT) return 0;
   errno = -err;
   return fail(error, "Removing", path);
+}
+
+void sbx_local_folder_sweep(const struct sbx_local_folder* f) {
+  struct sbx_error ignored;
+
+  if (f->scratch != NULL) remove_tree(f->scratch, &ignored);
 }
 
 int sbx_local_folder_remove(const struct sbx_local_options* o,

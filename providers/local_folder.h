@@ -22,6 +22,11 @@ struct sbx_local_folder {
   bool idmap;      /* its owners are not of that range: map them */
   uint32_t owner_uid;
   uint32_t owner_gid;
+
+  /* Level landlock */
+  char* scratch;   /* made by the monitor: HOME and TMPDIR of commands */
+  int64_t run_uid; /* host ids of the commands, -1: our own */
+  int64_t run_gid;
 };
 
 void sbx_local_folder_init(struct sbx_local_folder* f);
@@ -39,6 +44,9 @@ bool sbx_local_folder_exists(const struct sbx_local_options* o);
 int sbx_local_folder_remove(const struct sbx_local_options* o,
                             struct sbx_local_folder* f,
                             struct sbx_error* error);
+
+/* Removes what the monitor could not, should it have been killed. */
+void sbx_local_folder_sweep(const struct sbx_local_folder* f);
 
 /* Lets go of lock and memory; what is on disk stays. */
 void sbx_local_folder_release(struct sbx_local_folder* f);

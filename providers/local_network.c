@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "../native/acceptor.h"
 #include "../native/bridge.h"
 #include "../native/dial.h"
 
@@ -45,6 +47,8 @@ int sbx_local_network_init(struct sbx_local_network* n, uv_loop_t* loop,
   memset(n, 0, sizeof(*n));
   n->loop = loop;
   n->proxied = proxied;
+  n->proxy_port = SBX_LOCAL_PROXY_PORT;
+  n->here = -1;
   return make_token(n->token);
 }
 
@@ -153,6 +157,30 @@ static void on_listening(void* arg, int fd) {
     sbx_proxy_listen(n->proxy, fd);
 }
 
+int sbx_local_network_prepare(struct sbx_local_network* n,
+                              enum sbx_level level, struct sbx_config* config,
+                              struct sbx_error* error) {
+  char words[SBX_SYS_TEXT_MAX];
+  int fd;
+
+  n->proxy_port = SBX_LOCAL_PROXY_PORT;
+  if (!n->proxied || level != SBX_LEVEL_LANDLOCK) return 0;
+  fd = sbx_listen_loopback(AF_INET, 0);
+  if (fd < 0)
+    return sbx_error_set(error, SBX_E_UNAVAILABLE, -fd, "start",
+                         "The sandbox's proxy cannot listen on 127.0.0.1: %s.",
+                         sbx_sys_text(-fd, words));
+  n->here = fd;
+  n->proxy_port = sbx_listen_port(fd);
+  sbx_config_add_number(config, SBX_CONFIG_TCP_CONNECT, n->proxy_port);
+  return 0;
+}
+
+static void listen_here(struct sbx_local_network* n) {
+  sbx_proxy_listen(n->proxy, n->here);
+  n->here = -1;
+}
+
 int sbx_local_network_start(struct sbx_local_network* n,
                             struct sbx_session* session,
                             struct sbx_error* error) {
@@ -168,6 +196,10 @@ int sbx_local_network_start(struct sbx_local_network* n,
     return no_memory(error);
   }
   sbx_proxy_set(n->proxy, list);
+  if (n->here >= 0) {
+    listen_here(n);
+    return 0;
+  }
   n->listening = sbx_dial_listen(session, SBX_LOCAL_PROXY_PORT, on_listening,
                                  n);
   return 0;
@@ -184,6 +216,8 @@ void sbx_local_network_end(struct sbx_local_network* n) {
 
   if (n->listening != NULL) sbx_dial_cancel(n->listening);
   n->listening = NULL;
+  if (n->here >= 0) close(n->here);
+  n->here = -1;
   n->proxy = NULL;
   if (proxy != NULL) {
     n->pending++;
@@ -274,8 +308,8 @@ void sbx_local_network_facts(const struct sbx_local_network* n,
   cb(arg, "network", !n->proxied ? "allow" : listed ? "list" : "deny");
   if (!n->proxied) return;
   if (listed) cb(arg, "networkAllow", n->allowed);
-  snprintf(url, sizeof(url), "http://x:%s@127.0.0.1:%d", n->token,
-           SBX_LOCAL_PROXY_PORT);
+  snprintf(url, sizeof(url), "http://x:%s@127.0.0.1:%u", n->token,
+           n->proxy_port);
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     cb(arg, names[i], url);
   cb(arg, "env.NO_PROXY", direct);

@@ -3,6 +3,7 @@
 #ifndef SBX_LOCAL_NETWORK_H
 #define SBX_LOCAL_NETWORK_H
 
+#include "../native/config.h"
 #include "../native/proxy.h"
 #include "../native/session.h"
 #include "provider.h"
@@ -20,6 +21,8 @@ struct sbx_local_network {
   char token[SBX_PROXY_TOKEN_MAX];
   struct sbx_proxy* proxy;
   struct sbx_dial* listening;
+  unsigned proxy_port;
+  int here; /* the proxy's listener on this machine, or -1 */
   struct sbx_local_port* ports;
   unsigned pending; /* of proxies and bridges, that are closing */
   void (*on_idle)(void* arg);
@@ -38,6 +41,12 @@ void sbx_local_network_clear(struct sbx_local_network* n);
 int sbx_local_network_allow(struct sbx_local_network* n,
                             const char* const* hosts, size_t len,
                             struct sbx_error* error);
+
+/* Before a session of that level is started. Where it shares the machine's
+ * network the proxy listens there, and only its port may be connected to. */
+int sbx_local_network_prepare(struct sbx_local_network* n,
+                              enum sbx_level level, struct sbx_config* config,
+                              struct sbx_error* error);
 
 /* With a session that is ready. The proxy listens before any command runs. */
 int sbx_local_network_start(struct sbx_local_network* n,

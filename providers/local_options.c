@@ -114,17 +114,19 @@ static int read_isolation(struct reader* r) {
   int type = sbx_options_type(r->o, "isolation");
 
   r->out->level = SBX_LEVEL_FULL;
+  r->out->may_fall = type == 0;
   if (type == 0) return 0;
   if (type == SBX_OPTION_STRING) {
-    if (strcmp(name, "auto") == 0 || strcmp(name, "full") == 0) return 0;
+    r->out->may_fall = strcmp(name, "auto") == 0;
+    if (r->out->may_fall || strcmp(name, "full") == 0) return 0;
     if (strcmp(name, "none") == 0) {
       r->out->level = SBX_LEVEL_NONE;
       return 0;
     }
-    if (strcmp(name, "landlock") == 0)
-      return sbx_error_set(r->error, SBX_E_UNSUPPORTED, 0, "open",
-                           "isolation \"landlock\" comes with a later version: "
-                           "use \"auto\" or \"full\".");
+    if (strcmp(name, "landlock") == 0) {
+      r->out->level = SBX_LEVEL_LANDLOCK;
+      return 0;
+    }
   }
   return INVALID(r, "isolation must be \"auto\", \"full\", \"landlock\" or "
                     "\"none\"; got \"%s\".",
@@ -178,6 +180,27 @@ static int read_network(struct reader* r) {
   return INVALID(r, "network must be \"deny\" or \"allow\", or a list of hosts; "
                     "got \"%s\".",
                  name == NULL ? "another type" : name);
+}
+
+/* Texts of numbers, which is what a list can hold. */
+static int read_ports(struct reader* r) {
+  size_t n = sbx_options_count(r->o, "ports");
+
+  if (n > SBX_LOCAL_PORTS_MAX)
+    return INVALID(r, "ports can hold %d ports; got %zu.", SBX_LOCAL_PORTS_MAX,
+                   n);
+  for (size_t i = 0; i < n; i++) {
+    const char* text = sbx_options_item(r->o, "ports", i);
+    char* end;
+    unsigned long port = strtoul(text, &end, 10);
+
+    if (*end != '\0' || port < 1 || port > 65535)
+      return INVALID(r, "ports must hold numbers from 1 to 65535; got "
+                        "\"%.20s\".",
+                     text);
+    r->out->ports[r->out->ports_len++] = (uint16_t) port;
+  }
+  return 0;
 }
 
 /* ---- paths ---- */
@@ -359,6 +382,7 @@ static int read_all(struct reader* r) {
   if (err == 0) err = check_id(r);
   if (err == 0) err = read_isolation(r);
   if (err == 0) err = read_network(r);
+  if (err == 0) err = read_ports(r);
   if (err == 0) err = read_cwd(r);
   if (err == 0) err = read_shell(r);
   if (err == 0) err = read_host(r);

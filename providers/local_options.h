@@ -17,6 +17,8 @@ enum sbx_local_kind {
   SBX_LOCAL_DIRECTORY      /* the user's own folder */
 };
 
+enum { SBX_LOCAL_PORTS_MAX = 256 };
+
 struct sbx_local_list {
   char** items;
   size_t len;
@@ -25,6 +27,11 @@ struct sbx_local_list {
 struct sbx_local_options {
   enum sbx_local_kind kind;
   enum sbx_level level;
+  bool may_fall;  /* "auto": to level landlock where namespaces are refused */
+  bool own_ids;   /* level landlock, found out at the start: commands can have
+                     ids of their own */
+  uint16_t ports[SBX_LOCAL_PORTS_MAX];
+  size_t ports_len;
   bool network; /* the host's */
   struct sbx_local_list allow; /* hosts; empty: deny, unless `network` */
   uint64_t processes;

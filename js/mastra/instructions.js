@@ -10,17 +10,18 @@ export function resolveInstructions(override, makeDefault, requestContext) {
 
 const levels = {
   full: 'Commands are isolated: they see a read-only system and write only to the workspace, /tmp and $HOME.',
-  landlock: 'Commands are restricted: they write only to the workspace, /tmp and $HOME.',
+  landlock: 'Commands are restricted: they write only to the workspace, $TMPDIR and $HOME.',
   none: 'Commands are not isolated from this machine.',
 };
 
-function networkLine({ network, networkAllow: hosts }) {
+function networkLine({ network, networkAllow: hosts, level }) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
   if (network === 'list') {
     return `Of the network only these hosts can be reached, through the proxy in HTTP_PROXY: ${hosts}.`;
   }
-  return 'The network is off by policy: downloads fail, and trying again does not help. localhost works.';
+  const off = 'The network is off by policy: downloads fail, and trying again does not help.';
+  return level === 'landlock' ? off : `${off} localhost works.`;
 }
 
 function limitsLine(facts) {

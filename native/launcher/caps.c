@@ -62,3 +62,22 @@ int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits) {
   files.rlim_cur = files.rlim_max; /* for the pipes that PID 1 drains */
   return setrlimit(RLIMIT_NOFILE, &files);
 }
+
+void sbx_caps_bound(void) {
+  unsigned long cap;
+
+  for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+  prctl(PR_SET_SECUREBITS, sbx__secure, 0, 0, 0);
+}
+
+int sbx_caps_clear(void) {
+  struct __user_cap_header_struct head = {
+      .version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct none[2];
+
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  memset(none, 0, sizeof(none));
+  if (syscall(SYS_capset, &head, none) != 0) return -1;
+  return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}

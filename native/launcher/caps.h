@@ -23,4 +23,10 @@ int sbx_caps_drop(void);
 /* Sets the limits that hold for PID 1 as well, fills those of the commands. */
 int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits);
 
+/* The two halves of sbx_caps_drop where no user namespace gives the right to
+ * the first: that is left out then, and no_new_privs has to do for it. A change
+ * of ids comes between them. */
+void sbx_caps_bound(void);
+int sbx_caps_clear(void);
+
 #endif

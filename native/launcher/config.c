@@ -67,6 +67,15 @@ static int sbx__id(const char* value, size_t len, uint32_t* out) {
   return 0;
 }
 
+static int sbx__port(const char* value, size_t len, struct sbx_ports* ports) {
+  uint64_t n;
+
+  if (sbx__number(value, len, 65535, &n) != 0) return -1;
+  if (n == 0 || ports->len == SBX_PORTS_MAX) return sbx__invalid();
+  ports->list[ports->len++] = (uint16_t) n;
+  return 0;
+}
+
 static int sbx__place(struct sbx_config* c, uint32_t tag, const char* value,
                       size_t len) {
   struct sbx_place* p;
@@ -167,6 +176,17 @@ static int sbx__item(struct sbx_config* c, uint32_t tag, const char* value,
     case SBX_CONFIG_MASK:
     case SBX_CONFIG_TMPFS:
       return sbx__place(c, tag, value, len);
+    case SBX_CONFIG_RUN_UID:
+      c->has_run = true;
+      return sbx__id(value, len, &c->run_uid);
+    case SBX_CONFIG_RUN_GID:
+      return sbx__id(value, len, &c->run_gid);
+    case SBX_CONFIG_SCRATCH:
+      return (c->scratch = sbx__path(value, len)) ? 0 : sbx__invalid();
+    case SBX_CONFIG_TCP_PORT:
+      return sbx__port(value, len, &c->tcp_ports);
+    case SBX_CONFIG_TCP_CONNECT:
+      return sbx__port(value, len, &c->tcp_connect);
     default:
       return sbx__invalid();
   }
@@ -181,7 +201,8 @@ static bool sbx__is_inside(const char* path, const char* folder) {
 
 static int sbx__check(const struct sbx_config* c) {
   if (c->workspace == NULL || c->mountpoint == NULL) return sbx__invalid();
-  if (c->level != SBX_LEVEL_FULL && c->level != SBX_LEVEL_NONE)
+  if (c->level > SBX_LEVEL_FULL) return sbx__invalid();
+  if ((c->level == SBX_LEVEL_LANDLOCK) != (c->scratch != NULL))
     return sbx__invalid();
   if (c->inner_id >= SBX__ID_RANGE - 1) return sbx__invalid();
   if (c->has_base && c->uid_base > UINT32_MAX - SBX__ID_RANGE)

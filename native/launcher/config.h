@@ -18,6 +18,13 @@ struct sbx_place {
   bool detached; /* fd is a mount of its own, cloned by the monitor */
 };
 
+enum { SBX_PORTS_MAX = 256 };
+
+struct sbx_ports {
+  uint16_t list[SBX_PORTS_MAX];
+  size_t len;
+};
+
 struct sbx_config {
   unsigned char* bytes; /* every string points in here */
   const char* workspace;
@@ -41,6 +48,14 @@ struct sbx_config {
   int fail_errno;
   struct sbx_place* places;
   size_t places_len;
+
+  /* SBX_LEVEL_LANDLOCK */
+  bool has_run;
+  uint32_t run_uid;
+  uint32_t run_gid;
+  const char* scratch;
+  struct sbx_ports tcp_ports;
+  struct sbx_ports tcp_connect;
 };
 
 /* Reads and checks every record of `fd`. Returns 0, or -1 with errno. The

@@ -22,6 +22,7 @@
 #include "config.h"
 #include "ids.h"
 #include "report.h"
+#include "scratch.h"
 #include "setup.h"
 #include "tree.h"
 #include "view.h"
@@ -36,6 +37,7 @@ struct sbx__monitor {
   pid_t child;     /* 0: reaped or never there */
   int parent;      /* folder that holds the session folder, or -1 */
   const char* name;
+  struct sbx_scratch scratch;
   bool keep;       /* the host said that the session folder stays */
 };
 
@@ -91,7 +93,14 @@ static int sbx__enter_workspace(struct sbx__monitor* m) {
   return chdir(m->config.workspace);
 }
 
+static int sbx__scratch(struct sbx__monitor* m) {
+  if (m->config.scratch == NULL) return 0;
+  if (sbx__step(m, SBX_SETUP_FILES, m->config.scratch)) return -1;
+  return sbx_scratch_make(&m->scratch, &m->config);
+}
+
 static int sbx__idmap(struct sbx__monitor* m) {
+  if (m->config.level == SBX_LEVEL_LANDLOCK) return 0;
   if (sbx__step(m, SBX_SETUP_IDMAP, m->config.workspace)) return -1;
   if (!m->config.idmap || !m->config.has_base) return 0;
   m->tree = sbx_ids_idmap(&m->config);
@@ -102,7 +111,7 @@ static unsigned long sbx__namespaces(const struct sbx_config* c) {
   unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
                         CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
-  if (c->level == SBX_LEVEL_NONE) return 0;
+  if (c->level != SBX_LEVEL_FULL) return 0;
   return c->network ? flags : flags | CLONE_NEWNET;
 }
 
@@ -121,7 +130,9 @@ __attribute__((noreturn)) static void sbx__inside(struct sbx__monitor* m) {
   close(m->signals);
   close(m->proc);
   if (m->parent >= 0) close(m->parent);
+  sbx_scratch_close(&m->scratch);
   if (m->config.level == SBX_LEVEL_NONE) sbx_setup_outside(&in);
+  if (m->config.level == SBX_LEVEL_LANDLOCK) sbx_setup_confined(&in);
   sbx_setup_inside(&in);
 }
 
@@ -132,7 +143,9 @@ static int sbx__start_child(struct sbx__monitor* m) {
   if (flags != 0 && geteuid() == 0) sbx_view_clone(&m->config);
   if (sbx__step(m, SBX_SETUP_LIFELINE, "pipe")) return -1;
   if (pipe2(m->lifeline, O_CLOEXEC) != 0) return -1;
-  if (sbx__step(m, SBX_SETUP_NAMESPACES, "clone")) return -1;
+  if (m->config.level != SBX_LEVEL_LANDLOCK &&
+      sbx__step(m, SBX_SETUP_NAMESPACES, "clone"))
+    return -1;
   pid = sbx__clone(flags);
   if (pid < 0 && errno == EINVAL) /* a kernel without control groups */
     pid = sbx__clone(flags & ~(unsigned long) CLONE_NEWCGROUP);
@@ -147,13 +160,15 @@ static int sbx__start_child(struct sbx__monitor* m) {
 static int sbx__map(struct sbx__monitor* m) {
   bool range = m->config.has_base && (!m->config.idmap || m->tree >= 0);
 
+  if (m->config.level == SBX_LEVEL_LANDLOCK) return 0;
   if (sbx__step(m, SBX_SETUP_UID_MAP, "uid_map")) return -1;
-  if (m->config.level == SBX_LEVEL_NONE) return 0;
+  if (m->config.level != SBX_LEVEL_FULL) return 0;
   return sbx_ids_map(&m->config, m->child, range, &m->report.what);
 }
 
 static int sbx__start(struct sbx__monitor* m) {
   if (sbx__configure(m) != 0 || sbx__enter_workspace(m) != 0) return -1;
+  if (sbx__scratch(m) != 0) return -1;
   if (sbx__idmap(m) != 0 || sbx__start_child(m) != 0) return -1;
   if (sbx__map(m) != 0) return -1;
   /* From now on the child tells about failures. */
@@ -169,7 +184,7 @@ static void sbx__end_child(struct sbx__monitor* m) {
     m->child = 0;
   }
   /* Without a pid namespace its orphans have come to us. */
-  if (m->config.level == SBX_LEVEL_NONE) sbx_tree_kill_below(m->proc);
+  if (m->config.level != SBX_LEVEL_FULL) sbx_tree_kill_below(m->proc);
 }
 
 static void sbx__on_signal(struct sbx__monitor* m) {
@@ -214,7 +229,7 @@ static int sbx__prepare(struct sbx__monitor* m) {
   sigset_t set;
 
   memset(m, 0, sizeof(*m));
-  m->tree = m->parent = -1;
+  m->tree = m->parent = m->scratch.parent = -1;
   m->lifeline[0] = m->lifeline[1] = -1;
   m->report.what = "";
   sigemptyset(&set);
@@ -240,6 +255,7 @@ int sbx_monitor_run(void) {
   if (chdir("/") != 0) return 1;
   sbx__watch(&m);
   sbx__end_child(&m);
+  sbx_scratch_remove(&m.scratch);
   if (m.parent >= 0 && !m.keep) sbx_remove_tree(m.parent, m.name);
   return 0;
 }

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "guard.h"
+
 enum {
   SBX__AT_NOFOLLOW = 0x100,
   SBX__AT_EMPTY = 0x1000
@@ -128,6 +130,15 @@ static int sbx__open_base(const struct sbx__chmod* c) {
   return fd < 0 ? -errno : fd;
 }
 
+/* Without openat2 there has to be a guard, which asks where the file lies. */
+static int sbx__open_at(int base, const char* path, struct sbx_open_how* how) {
+  int fd = sbx_openat2(base, path, how);
+
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    fd = openat(base, path, (int) how->flags);
+  return fd < 0 ? -errno : fd;
+}
+
 /* Other magic links than those are refused: they too would be PID 1's own. */
 static int sbx__open_path(const struct sbx__chmod* c) {
   struct sbx_open_how how = {.flags = O_PATH | O_CLOEXEC,
@@ -143,14 +154,10 @@ static int sbx__open_path(const struct sbx__chmod* c) {
     if (!(c->flags & SBX__AT_EMPTY)) return -ENOENT;
     return sbx__open_base(c);
   }
-  if (c->path[0] == '/') {
-    fd = sbx_openat2(AT_FDCWD, c->path, &how);
-    return fd < 0 ? -errno : fd;
-  }
+  if (c->path[0] == '/') return sbx__open_at(AT_FDCWD, c->path, &how);
   base = sbx__open_base(c);
   if (base < 0) return base;
-  fd = sbx_openat2(base, c->path, &how);
-  if (fd < 0) fd = -errno;
+  fd = sbx__open_at(base, c->path, &how);
   close(base);
   return fd;
 }
@@ -173,7 +180,8 @@ static int sbx__apply(int fd, unsigned mode) {
 
 /* The caller may die at any time and its id be given to another process; only
  * a call that is still waiting after the file was opened is worth an answer. */
-static int sbx__handle(int listener, const struct seccomp_notif* n) {
+static int sbx__handle(int listener, const struct seccomp_notif* n,
+                       const struct sbx_guard* guard) {
   struct sbx__chmod c;
   int fd, rc;
 
@@ -182,6 +190,10 @@ static int sbx__handle(int listener, const struct seccomp_notif* n) {
   fd = c.has_path ? sbx__open_path(&c)
                   : sbx__open_descriptor(c.tid, (unsigned) c.dir);
   if (fd < 0) return fd;
+  if (guard != NULL && !sbx_guard_holds(guard, fd)) {
+    close(fd);
+    return -EPERM;
+  }
   rc = sbx__is_valid(listener, n->id) ? sbx__apply(fd, c.mode) : -EINTR;
   close(fd);
   return rc;
@@ -192,7 +204,7 @@ struct sbx__room {
   _Alignas(8) unsigned char bytes[1024];
 };
 
-void sbx_notifier_answer(int listener) {
+void sbx_notifier_answer(int listener, const struct sbx_guard* guard) {
   struct sbx__room in, out;
   struct seccomp_notif* n = (void*) &in;
   struct seccomp_notif_resp* answer = (void*) &out;
@@ -202,19 +214,45 @@ void sbx_notifier_answer(int listener) {
   if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, n) != 0) return;
   memset(&out, 0, sizeof(out));
   answer->id = n->id;
-  answer->error = sbx__handle(listener, n);
+  if (guard != NULL && sbx_guard_knows(n))
+    sbx_guard_handle(guard, listener, n, answer);
+  else
+    answer->error = sbx__handle(listener, n, guard);
   ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, answer);
 }
 
-bool sbx_notifier_can_run(void) {
-  struct sbx_open_how how = {.flags = O_PATH | O_CLOEXEC};
-  struct seccomp_notif_sizes sizes;
-  int fd = sbx_openat2(AT_FDCWD, "/", &how);
+int sbx_notifier_open_path(const struct seccomp_notif* n, int dir,
+                           uint64_t address, bool follow, bool empty) {
+  struct sbx__chmod c = {.tid = n->pid, .dir = dir};
+  int rc = sbx__read_path(c.tid, address, c.path);
 
-  if (fd < 0) return false;
-  close(fd);
+  if (!follow) c.flags |= SBX__AT_NOFOLLOW;
+  if (empty) c.flags |= SBX__AT_EMPTY;
+  return rc != 0 ? rc : sbx__open_path(&c);
+}
+
+int sbx_notifier_open_descriptor(const struct seccomp_notif* n, int fd) {
+  return sbx__open_descriptor(n->pid, (unsigned) fd);
+}
+
+bool sbx_notifier_is_valid(int listener, const struct seccomp_notif* n) {
+  return sbx__is_valid(listener, n->id);
+}
+
+bool sbx_notifier_can_guard(void) {
+  struct seccomp_notif_sizes sizes;
+
   if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0)
     return false;
   return sizes.seccomp_notif <= sizeof(struct sbx__room) &&
          sizes.seccomp_notif_resp <= sizeof(struct sbx__room);
+}
+
+bool sbx_notifier_can_run(void) {
+  struct sbx_open_how how = {.flags = O_PATH | O_CLOEXEC};
+  int fd = sbx_openat2(AT_FDCWD, "/", &how);
+
+  if (fd < 0) return false;
+  close(fd);
+  return sbx_notifier_can_guard();
 }

@@ -61,11 +61,25 @@ enum sbx_config_tag {
   SBX_CONFIG_FAIL_STEP,  /* number: tests only, this set-up step fails ... */
   SBX_CONFIG_FAIL_ERRNO, /* ... with this errno */
   SBX_CONFIG_TMP_BYTES,  /* number: size limit of each writable tmpfs */
-  SBX_CONFIG_MAKE        /* number: 1 = the monitor makes the REMOVE folder
+  SBX_CONFIG_MAKE,       /* number: 1 = the monitor makes the REMOVE folder
                             (0700, must not exist) and the workspace in it,
                             owned by INNER_ID of the range. So no moment exists
                             at which a killed host leaves one behind. */
+
+  /* SBX_LEVEL_LANDLOCK only. */
+  SBX_CONFIG_RUN_UID = 200, /* number: host ids of the commands; absent: the */
+  SBX_CONFIG_RUN_GID,       /* caller's own. Nobody else has them if UID_BASE
+                               is given, too */
+  SBX_CONFIG_SCRATCH,       /* path: the monitor makes it (must not exist) with
+                               the folders home, tmp, shm and lib, and removes
+                               it; lib holds SBX_SCRATCH_LIBRARY */
+  SBX_CONFIG_TCP_PORT,      /* number, repeated: may be bound, connected to */
+  SBX_CONFIG_TCP_CONNECT    /* number, repeated: may be connected to */
 };
+
+/* Loaded by commands (LD_PRELOAD); it keeps named semaphores and shared memory
+ * in the folder that the variable SANDBOX_SHM names. */
+#define SBX_SCRATCH_LIBRARY "libsandbox-memory.so"
 
 enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 };
 
@@ -160,7 +174,10 @@ enum sbx_scope {
 enum sbx_ready_flag {
   SBX_READY_IDMAPPED = 1,
   SBX_READY_OWN_PROC = 2,
-  SBX_READY_NOTIFIER = 4 /* chmod with set-id bits is supervised */
+  SBX_READY_NOTIFIER = 4, /* chmod with set-id bits is supervised */
+
+  /* SBX_LEVEL_LANDLOCK: commands have the ids of other processes of the host */
+  SBX_READY_SHARED_IDS = 0x100
 };
 
 struct sbx_usage {

@@ -305,7 +305,8 @@ static void sbx__shields(struct sbx__filter* f, int tid) {
   }
 }
 
-static void sbx__build(struct sbx__filter* f, int tid, bool notify) {
+/* What both levels have in common comes first. */
+static void sbx__build_head(struct sbx__filter* f) {
   size_t i;
 
   f->len = 0;
@@ -327,6 +328,10 @@ static void sbx__build(struct sbx__filter* f, int tid, bool notify) {
   sbx__bits_of(f, SYS_unshare, 0,
                (unsigned) SBX__NEW_NAMESPACES | SBX__CLONE_NEWTIME,
                SBX__ERRNO(EPERM));
+}
+
+static void sbx__build(struct sbx__filter* f, int tid, bool notify) {
+  sbx__build_head(f);
   sbx__shields(f, tid);
   sbx__modes(f, notify);
   sbx__ioctl(f);
@@ -341,15 +346,284 @@ static int sbx__install(struct sbx__filter* f, unsigned flags) {
   return (int) syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-int sbx_seccomp_install(int tid, bool notify) {
-  struct sbx__filter filter;
+static int sbx__install_any(struct sbx__filter* f, bool notify) {
   int fd;
 
-  sbx__build(&filter, tid, notify);
-  if (!notify) return sbx__install(&filter, 0);
-  fd = sbx__install(&filter,
-                    SBX__FLAG_NEW_LISTENER | SBX__FLAG_WAIT_KILLABLE);
-  if (fd < 0 && errno == EINVAL)
-    fd = sbx__install(&filter, SBX__FLAG_NEW_LISTENER);
+  if (!notify) return sbx__install(f, 0);
+  fd = sbx__install(f, SBX__FLAG_NEW_LISTENER | SBX__FLAG_WAIT_KILLABLE);
+  if (fd < 0 && errno == EINVAL) fd = sbx__install(f, SBX__FLAG_NEW_LISTENER);
   return fd;
+}
+
+int sbx_seccomp_install(int tid, bool notify) {
+  struct sbx__filter filter;
+
+  sbx__build(&filter, tid, notify);
+  return sbx__install_any(&filter, notify);
+}
+
+/* ---- level landlock: the processes, the network and the files of the host
+ * stand beside those of the sandbox ---- */
+
+enum {
+  SBX__SIGNALS_ABI = 6,   /* ... signals */
+  SBX__TCP_ABI = 4,       /* ... TCP */
+  SBX__TRUNCATE_ABI = 3,
+  SBX__FASTOPEN = 0x20000000,
+  SBX__TIOCGPTPEER = 0x5441,
+  SBX__FS_VERSION = 0x40087602
+};
+
+/* Of the kernel's objects without a file or a namespace of ours: shared with
+ * every process of the machine that has these ids. */
+static void sbx__shared_memory(struct sbx__filter* f) {
+  static const int calls[] = {SYS_shmget, SYS_shmat,  SYS_shmctl, SYS_semget,
+                              SYS_semop,  SYS_semctl, SYS_semtimedop,
+                              SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl,
+                              SYS_mq_open, SYS_mq_unlink, 463, 466};
+  size_t i; /* 463 and 466 set extended attributes, arguments in memory */
+
+  for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+    sbx__if_equal(f, (unsigned) calls[i], SBX__ERRNO(ENOSYS));
+}
+
+static void sbx__shield_from(struct sbx__filter* f, int nr, unsigned arg,
+                             const struct sbx_seccomp_outside* o,
+                             unsigned rest) {
+  unsigned short block = sbx__begin(f, nr);
+  size_t i;
+
+  sbx__load_arg(f, arg);
+  for (i = 0; i < SBX_SECCOMP_SHIELDED; i++)
+    if (o->shielded[i] != 0)
+      sbx__if_equal(f, (unsigned) o->shielded[i], SBX__ERRNO(EPERM));
+  sbx__return(f, rest);
+  sbx__end(f, block);
+}
+
+/* Only 0, the caller itself. */
+static void sbx__only_own(struct sbx__filter* f, int nr, unsigned arg) {
+  unsigned short block = sbx__begin(f, nr);
+
+  sbx__load_arg(f, arg);
+  sbx__if_equal(f, 0, SECCOMP_RET_ALLOW);
+  sbx__return(f, SBX__ERRNO(EPERM));
+  sbx__end(f, block);
+}
+
+static void sbx__others(struct sbx__filter* f,
+                        const struct sbx_seccomp_outside* o) {
+  static const int calls[] = {SYS_prlimit64, SYS_sched_setaffinity,
+                              SYS_sched_setparam, SYS_sched_setscheduler,
+                              SYS_sched_setattr};
+  static const int ranks[] = {SYS_setpriority, SYS_ioprio_set};
+  size_t i;
+
+  for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+    if (o->own_ids)
+      sbx__shield_from(f, calls[i], 0, o, SECCOMP_RET_ALLOW);
+    else
+      sbx__only_own(f, calls[i], 0);
+  for (i = 0; i < 2; i++) {
+    unsigned short block = sbx__begin(f, ranks[i]);
+
+    sbx__load_arg(f, 0); /* one process, not a group or a user */
+    sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, i == 0 ? PRIO_PROCESS : 1, 1, 0);
+    sbx__return(f, SBX__ERRNO(EPERM));
+    sbx__load_arg(f, 1);
+    sbx__if_equal(f, 0, SECCOMP_RET_ALLOW);
+    sbx__return(f, SBX__ERRNO(EPERM));
+    sbx__end(f, block);
+  }
+}
+
+/* From ABI 6 on Landlock keeps signals inside, but what it looks at is the
+ * first thread, and one of ours shares the commands' domain. */
+static void sbx__signals(struct sbx__filter* f,
+                         const struct sbx_seccomp_outside* o) {
+  bool open = !o->own_ids && o->abi < SBX__SIGNALS_ABI;
+  unsigned rest = open && o->notify ? SBX__NOTIFY : SECCOMP_RET_ALLOW;
+
+  if (open) {
+    sbx__if_equal(f, 424, SBX__ERRNO(ENOSYS)); /* pidfd_send_signal */
+    sbx__if_equal(f, SYS_rt_sigqueueinfo, SBX__ERRNO(EPERM));
+    sbx__if_equal(f, SYS_rt_tgsigqueueinfo, SBX__ERRNO(EPERM));
+  }
+  sbx__shield_from(f, SYS_kill, 0, o, rest);
+  sbx__shield_from(f, SYS_tkill, 0, o, rest);
+  sbx__shield_from(f, SYS_tgkill, 1, o, rest);
+  sbx__shield_from(f, 434, 0, o, SECCOMP_RET_ALLOW); /* pidfd_open */
+  sbx__shield_from(f, SYS_rt_sigqueueinfo, 0, o, SECCOMP_RET_ALLOW);
+  sbx__shield_from(f, SYS_rt_tgsigqueueinfo, 1, o, SECCOMP_RET_ALLOW);
+}
+
+/* Where commands have the ids of others, the kernel would let them change the
+ * attributes of every file that those own: Landlock knows none of these. */
+static void sbx__attributes(struct sbx__filter* f, unsigned action) {
+  static const int calls[] = {
+      SYS_fchmod,      SYS_fchmodat,    SBX_SYS_FCHMODAT2, SYS_fchown,
+      SYS_fchownat,    SYS_utimensat,   SYS_setxattr,      SYS_lsetxattr,
+      SYS_fsetxattr,   SYS_removexattr, SYS_lremovexattr,  SYS_fremovexattr,
+      SYS_inotify_add_watch,
+#ifdef SYS_chmod
+      SYS_chmod,       SYS_chown,       SYS_lchown,        SYS_utime,
+      SYS_utimes,      SYS_futimesat,
+#endif
+  };
+  size_t i;
+
+  for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+    sbx__if_equal(f, (unsigned) calls[i], action);
+}
+
+/* A lease makes those wait who open the file, and its owner may take one. */
+static void sbx__leases(struct sbx__filter* f) {
+  unsigned short block = sbx__begin(f, SYS_fcntl);
+
+  sbx__load_arg(f, 1);
+  sbx__if_equal(f, F_SETLEASE, SBX__ERRNO(EPERM));
+  sbx__return(f, SECCOMP_RET_ALLOW);
+  sbx__end(f, block);
+}
+
+/* O_TRUNC without writing asks Landlock nothing before ABI 3. */
+static void sbx__no_truncate(struct sbx__filter* f, int nr, unsigned arg) {
+  unsigned short block = sbx__begin(f, nr);
+
+  sbx__load_arg(f, arg);
+  sbx__add(f, BPF_ALU | BPF_AND | BPF_K, O_ACCMODE | O_TRUNC, 0, 0);
+  sbx__if_equal(f, O_RDONLY | O_TRUNC, SBX__ERRNO(EACCES));
+  sbx__load_arg(f, arg);
+  sbx__add(f, BPF_JMP | BPF_JSET | BPF_K, SBX__CREATES, 1, 0);
+  sbx__return(f, SECCOMP_RET_ALLOW);
+  sbx__load_arg(f, arg + 1);
+  sbx__if_bits(f, SBX__SET_ID, SBX__ERRNO(EPERM));
+  sbx__return(f, SECCOMP_RET_ALLOW);
+  sbx__end(f, block);
+}
+
+/* Flags, labels and subvolumes of a file system are set by its owner through
+ * any descriptor, also one for reading. */
+static void sbx__ioctl_outside(struct sbx__filter* f,
+                               const struct sbx_seccomp_outside* o) {
+  static const unsigned good[] = {
+      0x80086601, 0x80046601, /* FS_IOC_GETFLAGS */
+      0x801c581f,             /* FS_IOC_FSGETXATTR */
+      0xc020660b,             /* FS_IOC_FIEMAP */
+      0x40049409, 0x4020940d, /* FICLONE, FICLONERANGE */
+      0xc0189436              /* FIDEDUPERANGE */
+  };
+  static const unsigned kinds[] = {0x6600, 0x5800, 0x9400};
+  unsigned short block = sbx__begin(f, SYS_ioctl);
+  size_t i;
+
+  sbx__load_arg(f, 1);
+  sbx__if_equal(f, TIOCSTI, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, TIOCLINUX, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, SBX__FS_VERSION, SBX__ERRNO(EPERM));
+  if (!o->own_ids && o->notify)
+    sbx__if_equal(f, SBX__TIOCGPTPEER, SBX__NOTIFY);
+  for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+    sbx__if_equal(f, good[i], SECCOMP_RET_ALLOW);
+  sbx__add(f, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);
+  for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    sbx__if_equal(f, kinds[i], SBX__ERRNO(EPERM));
+  sbx__return(f, SECCOMP_RET_ALLOW);
+  sbx__end(f, block);
+}
+
+/* TCP is what Landlock can limit, by port; it does not know MPTCP and SMC. */
+static void sbx__tcp(struct sbx__filter* f,
+                     const struct sbx_seccomp_outside* o) {
+  if (o->network) {
+    sbx__inet(f);
+    return;
+  }
+  if (o->abi >= SBX__TCP_ABI) {
+    sbx__load_arg(f, 1);
+    sbx__add(f, BPF_ALU | BPF_AND | BPF_K, 0xf, 0, 0);
+    sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 1, 0);
+    sbx__return(f, SBX__ERRNO(EACCES));
+    sbx__load_arg(f, 2);
+    sbx__if_equal(f, 0, SECCOMP_RET_ALLOW);
+    sbx__if_equal(f, 6, SECCOMP_RET_ALLOW);
+    sbx__return(f, SBX__ERRNO(EPROTONOSUPPORT));
+  }
+  sbx__return(f, SBX__ERRNO(EACCES));
+}
+
+/* A datagram socket sends to any path it names, and one of a pair does, too. */
+static void sbx__socketpair(struct sbx__filter* f) {
+  unsigned short block = sbx__begin(f, SYS_socketpair);
+
+  sbx__load_arg(f, 0);
+  sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0);
+  sbx__return(f, SBX__ERRNO(EAFNOSUPPORT));
+  sbx__load_arg(f, 1);
+  sbx__add(f, BPF_ALU | BPF_AND | BPF_K, 0xf, 0, 0);
+  sbx__if_equal(f, SOCK_STREAM, SECCOMP_RET_ALLOW);
+  sbx__if_equal(f, SOCK_SEQPACKET, SECCOMP_RET_ALLOW);
+  sbx__return(f, SBX__ERRNO(EACCES));
+  sbx__end(f, block);
+}
+
+static void sbx__sockets_outside(struct sbx__filter* f,
+                                 const struct sbx_seccomp_outside* o) {
+  unsigned short block = sbx__begin(f, SYS_socket);
+  unsigned short netlink;
+
+  sbx__load_arg(f, 0);
+  sbx__if_equal(f, AF_UNIX, SBX__ERRNO(EACCES));
+  sbx__if_equal(f, AF_PACKET, SBX__ERRNO(EPERM));
+  netlink = sbx__begin(f, AF_NETLINK);
+  sbx__load_arg(f, 2);
+  sbx__if_equal(f, 0, SECCOMP_RET_ALLOW); /* NETLINK_ROUTE */
+  sbx__return(f, SBX__ERRNO(EPROTONOSUPPORT));
+  sbx__end(f, netlink);
+  sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 2, 0);
+  sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 1, 0);
+  sbx__return(f, SBX__ERRNO(EAFNOSUPPORT));
+  sbx__tcp(f, o);
+  sbx__end(f, block);
+  sbx__socketpair(f);
+  if (o->network) return;
+  /* Fast open connects without asking Landlock, and listening without a bind
+   * takes any port. */
+  sbx__bits_of(f, SYS_sendto, 3, SBX__FASTOPEN, SBX__ERRNO(EACCES));
+  sbx__bits_of(f, SYS_sendmsg, 2, SBX__FASTOPEN, SBX__ERRNO(EACCES));
+  sbx__bits_of(f, SYS_sendmmsg, 3, SBX__FASTOPEN, SBX__ERRNO(EACCES));
+  if (o->notify) sbx__if_equal(f, SYS_listen, SBX__NOTIFY);
+}
+
+static void sbx__build_outside(struct sbx__filter* f,
+                               const struct sbx_seccomp_outside* o) {
+  unsigned action = o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM);
+
+  sbx__build_head(f);
+  sbx__shared_memory(f);
+  sbx__others(f, o);
+  sbx__signals(f, o);
+  if (o->abi < SBX__TRUNCATE_ABI) {
+    sbx__if_equal(f, SYS_truncate, action);
+    sbx__no_truncate(f, SYS_openat, 2);
+#ifdef SYS_open
+    sbx__no_truncate(f, SYS_open, 1);
+#endif
+  }
+  if (!o->own_ids) {
+    sbx__attributes(f, action);
+    sbx__leases(f);
+  }
+  sbx__modes(f, o->notify);
+  sbx__ioctl_outside(f, o);
+  sbx__personality(f);
+  sbx__sockets_outside(f, o);
+  sbx__return(f, SECCOMP_RET_ALLOW);
+}
+
+int sbx_seccomp_install_outside(const struct sbx_seccomp_outside* o) {
+  struct sbx__filter filter;
+
+  sbx__build_outside(&filter, o);
+  return sbx__install_any(&filter, o->notify);
 }

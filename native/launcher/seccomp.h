@@ -10,4 +10,16 @@
  * nothing was installed), else they are refused and 0 is returned. */
 int sbx_seccomp_install(int tid, bool notify);
 
+/* The filter of level landlock, for the thread that commands are born from. */
+enum { SBX_SECCOMP_SHIELDED = 6 };
+struct sbx_seccomp_outside {
+  int shielded[SBX_SECCOMP_SHIELDED]; /* numbers that no signal and no pidfd may
+                                         name: threads of ours; 0: none */
+  bool own_ids;   /* nobody else has the ids of the commands */
+  bool notify;    /* as above */
+  bool network;   /* the host's is allowed */
+  unsigned abi;   /* of Landlock */
+};
+int sbx_seccomp_install_outside(const struct sbx_seccomp_outside* spec);
+
 #endif

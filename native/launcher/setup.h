@@ -21,4 +21,8 @@ __attribute__((noreturn)) void sbx_setup_inside(
 __attribute__((noreturn)) void sbx_setup_outside(
     const struct sbx_setup_input* input);
 
+/* And at SBX_LEVEL_LANDLOCK. */
+__attribute__((noreturn)) void sbx_setup_confined(
+    const struct sbx_setup_input* input);
+
 #endif

@@ -223,7 +223,7 @@ static int sbx__parse(struct sbx_spawner* s, struct sbx__child* c,
 }
 
 /* Returns once the child has executed its program or is dead. */
-static pid_t sbx__clone(struct sbx_spawner* s, struct sbx__child* c) {
+static pid_t sbx__clone_here(struct sbx_spawner* s, struct sbx__child* c) {
   int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
   char* stack = s->stack + SBX__STACK_SIZE;
   pid_t pid;
@@ -234,6 +234,24 @@ static pid_t sbx__clone(struct sbx_spawner* s, struct sbx__child* c) {
               &s->supervisor->child);
   sbx_supervisor_unwatch(s->supervisor);
   return pid;
+}
+
+struct sbx__birth {
+  struct sbx_spawner* spawner;
+  struct sbx__child* child;
+};
+
+static int sbx__in_nursery(void* arg) {
+  struct sbx__birth* b = arg;
+
+  return (int) sbx__clone_here(b->spawner, b->child);
+}
+
+static pid_t sbx__clone(struct sbx_spawner* s, struct sbx__child* c) {
+  struct sbx__birth b = {s, c};
+
+  if (s->nursery == NULL) return sbx__clone_here(s, c);
+  return (pid_t) sbx_nursery_run(s->nursery, sbx__in_nursery, &b);
 }
 
 pid_t sbx_spawn(struct sbx_spawner* s, char* payload, size_t len,

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "caps.h"
+#include "nursery.h"
 #include "protocol.h"
 #include "supervisor.h"
 
@@ -13,6 +14,7 @@
 struct sbx_spawner {
   struct sbx_limits limits;
   struct sbx_supervisor* supervisor; /* NULL: none */
+  struct sbx_nursery* nursery;       /* NULL: this thread starts commands */
   char* stack; /* of the child, up to its exec */
   char* arena;
   size_t arena_size;

@@ -62,7 +62,7 @@ static void sbx__run(struct sbx_supervisor* s, int listener) {
   for (;;) {
     if (poll(polled, 2, -1) < 0) continue;
     if (polled[0].revents & POLLIN)
-      sbx_notifier_answer(listener);
+      sbx_notifier_answer(listener, s->guard);
     else if (polled[0].revents != 0)
       polled[0].fd = -1;
     if (polled[1].revents != 0 &&

@@ -4,12 +4,15 @@
 
 #include <sys/types.h>
 
+struct sbx_guard;
+
 struct sbx_supervisor {
   int tid;
   int gate;    /* socket between the two threads */
   int timer;   /* runs while a child has not reached its exec */
   pid_t child; /* that child, written by clone */
   int other;   /* the thread's end of the gate */
+  const struct sbx_guard* guard; /* level landlock; set before it serves */
 };
 
 /* Starts the thread; before the filter is installed. Never freed. NULL with

@@ -619,6 +619,7 @@ struct sbx_zygote* sbx_zygote_new(const struct sbx_zygote_spec* spec) {
   z->spec = *spec;
   z->spawner.limits = spec->limits;
   z->spawner.supervisor = spec->supervisor;
+  z->spawner.nursery = spec->nursery;
   if (sbx__open(z) == 0 && sbx_spawner_init(&z->spawner) == 0) return z;
   free(z);
   return NULL;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "caps.h"
+#include "nursery.h"
 #include "supervisor.h"
 
 struct sbx_zygote_spec {
@@ -13,6 +14,7 @@ struct sbx_zygote_spec {
   bool alone;   /* PID 1 of an own namespace */
   struct sbx_limits limits;
   struct sbx_supervisor* supervisor; /* NULL: none */
+  struct sbx_nursery* nursery;       /* NULL: none */
   int workspace; /* descriptors for the host, taken over */
   int root;
   uint32_t landlock_abi;

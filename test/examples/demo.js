@@ -53,10 +53,19 @@ const script = [
   { text: 'hello.js was created, run, edited and run again. A server was started, polled and stopped. The host stayed out of reach.' },
 ];
 
+// Steps that need a server on a port.
+const serverSteps = script.slice(7, 12);
+
 function realModel() {
   if (process.env.DEMO_MODEL) return process.env.DEMO_MODEL;
   const key = Object.keys(realModels).find((name) => process.env[name]);
   return key && realModels[key];
+}
+
+function stepsFor({ level, landlockAbi }) {
+  if (level !== 'landlock' || Number(landlockAbi) >= 4) return script;
+  console.log('The server step is left out: at level "landlock" commands have network sockets from Linux 6.7 on.');
+  return script.filter((step) => !serverSteps.includes(step));
 }
 
 function short(value) {
@@ -90,20 +99,21 @@ async function main() {
     console.error(`demo: a task of your own needs a model key: set one of ${Object.keys(realModels).join(', ')}`);
     process.exit(2);
   }
-  const workspace = createMastraWorkspace({ provider: local() });
+  const workspace = createMastraWorkspace({ provider: local({ ports: [3000] }) });
   try {
     await workspace.init();
+    const steps = stepsFor(workspace.sandbox.getInfo().metadata);
     const agent = new Agent({
       id: 'demo',
       name: 'Demo',
-      model: task ? model : scriptedModel(script),
+      model: task ? model : scriptedModel(steps),
       instructions: 'Work only in the attached workspace and verify changes.',
       workspace,
     });
     const info = await workspace.sandbox.getInfo();
     console.log(`Workspace ready: isolation ${info.metadata.level}, files at ${info.metadata.cwd}`);
     const result = await agent.generate(task || 'Create hello.js and run it.', {
-      maxSteps: task ? 60 : script.length + 1,
+      maxSteps: task ? 60 : steps.length + 1,
       onStepFinish: printStep,
     });
     console.log(`\n${result.text}`);

@@ -8,6 +8,8 @@ import { local } from 'sandbox-sdk-native/local';
 const stubborn =
   "trap '' TERM HUP INT; (setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 60; done\" &) ; while :; do sleep 60; done";
 
+const isolation = process.env.VICTIM_ISOLATION;
+
 const ends = {
   sigkill: () => process.kill(process.pid, 'SIGKILL'),
   exit: () => process.exit(0),
@@ -43,7 +45,7 @@ function inThread(delay, then) {
 
 if (!isMainThread) {
   const { parentPort } = await import('node:worker_threads');
-  const workspace = createMastraWorkspace({ provider: local() });
+  const workspace = createMastraWorkspace({ provider: local({ isolation }) });
   work(workspace);
   parentPort.postMessage('started');
   setInterval(() => {}, 1000);
@@ -53,7 +55,7 @@ if (!isMainThread) {
   if (way === 'worker') inThread(delay, (worker) => worker.terminate());
   else if (way === 'worker-exit') inThread(delay, () => process.exit(0));
   else {
-    const workspace = createMastraWorkspace({ provider: local() });
+    const workspace = createMastraWorkspace({ provider: local({ isolation }) });
     work(workspace);
     later(delay, way === 'destroy' ? () => workspace.destroy() : ends[way]);
   }

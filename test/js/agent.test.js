@@ -85,9 +85,10 @@ test('the sandbox alone: commands and background processes, no file tools', asyn
   assert.equal(sandbox.status, 'destroyed');
 });
 
-test('two workspaces in one process: files, processes and environments are apart', async () => {
+test('two workspaces in one process: files, processes and environments are apart', async t => {
   const provider = local();
   const [one, two] = ['one', 'two'].map(name => createMastraWorkspace({ provider, env: { NAME: name } }));
+  t.after(() => Promise.all([one.destroy(), two.destroy()]));
   await Promise.all([one, two].map(workspace => workspace.init()));
   const line = 'echo $NAME > name; cat name; ls -A';
   const background = await one.sandbox.processes.spawn('exec sleep 60');

@@ -22,12 +22,15 @@ function mounts() {
 }
 
 /** Runs the victim in a folder of its own; -> what it left. */
-async function aftermath(way, delay) {
+async function aftermath(way, delay, isolation) {
   const folder = mkdtempSync(path.join(tmpdir(), 'leftovers-'));
   const before = mounts();
   try {
     const { stdout, stderr } = await run(orphans, ['5000', process.execPath, victim, way, String(delay)], {
-      env: childEnv({ PATH: process.env.PATH, TMPDIR: folder, HOME: folder }, { leaks: false }),
+      env: childEnv(
+        { PATH: process.env.PATH, TMPDIR: folder, HOME: folder, VICTIM_ISOLATION: isolation },
+        { leaks: false },
+      ),
     });
     const left = Number(/left (\d+)/.exec(stdout)?.[1] ?? -1);
     return { left, folders: readdirSync(folder), mounts: mounts() - before, stdout, stderr };
@@ -36,9 +39,9 @@ async function aftermath(way, delay) {
   }
 }
 
-async function check(way, delay) {
-  const result = await aftermath(way, delay);
-  const where = `${way} after ${delay} ms: ${result.stdout}${result.stderr}`;
+async function check(way, delay, isolation = 'auto') {
+  const result = await aftermath(way, delay, isolation);
+  const where = `${isolation}, ${way} after ${delay} ms: ${result.stdout}${result.stderr}`;
   assert.equal(result.left, 0, `processes left: ${where}`);
   assert.deepEqual(result.folders, [], `folders left: ${where}`);
   assert.equal(result.mounts, 0, `mounts left: ${where}`);
@@ -53,5 +56,9 @@ for (const way of ['sigkill', 'exit', 'throw', 'worker', 'worker-exit', 'destroy
   });
   test(`nothing is left after ${way} with commands running`, async () => {
     await check(way, 400);
+  });
+  test(`nothing is left at level landlock after ${way}`, async () => {
+    for (let round = 0; round < 3 * storm; round++) await check(way, Math.random() * (round % 2 ? 60 : 12), 'landlock');
+    await check(way, 400, 'landlock');
   });
 }

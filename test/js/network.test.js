@@ -245,3 +245,14 @@ test('wrong lists are refused where they are written', async () => {
   assert.throws(() => createMastraSandbox({ provider: local({ isolation: 'none', network: ['a.example'] }) }), /needs isolation/);
   assert.match(made(['a.example', 'npm']).getInstructions(), /only these hosts can be reached.*a\.example, npm/);
 });
+
+test('level landlock: the proxy listens on this machine, and nothing else can be connected to', { skip: without('curl') }, async t => {
+  const box = await createSandbox({ provider: local({ isolation: 'landlock', network: [`127.0.0.1:${port}`] }), env: through });
+  const target = `http://127.0.0.1:${port}/a`;
+  const { exitCode, stdout } = await box.run(`curl -sS ${target}`);
+  const direct = await box.run(`curl -sS --noproxy '*' ${target}`);
+  await box.stop();
+  assert.notEqual(direct.exitCode, 0, direct.stdout);
+  if (exitCode !== 0) return t.skip('this kernel cannot limit TCP by port, so there is none');
+  assert.equal(stdout, expected());
+});

@@ -166,10 +166,11 @@ test('files that vanish while they are listed and searched', using({}, async wor
   await churn.kill();
 }));
 
-test('four threads and commands inside work on one folder at once', async () => {
+test('four threads and commands inside work on one folder at once', async t => {
   const directory = path.join(scratch, 'shared');
   fs.mkdirSync(directory);
   const workspace = createMastraWorkspace({ provider: local({ directory }) });
+  t.after(() => workspace.destroy());
   const inside = await workspace.sandbox.processes.spawn('i=0; while :; do i=$((i+1)); echo c > new; mv new by-command; echo "command $i" >> log; done');
   const names = ['a', 'b', 'c', 'd'];
   const ends = names.map(name => new Promise((resolve, reject) => {
@@ -185,5 +186,4 @@ test('four threads and commands inside work on one folder at once', async () => 
   }
   const left = (await workspace.filesystem.readdir('/')).map(entry => entry.name).filter(name => name !== 'new');
   assert.deepEqual(left.sort(), [...names, 'by-command', 'log', 'shared'].sort());
-  await workspace.destroy();
 });

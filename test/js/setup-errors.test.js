@@ -16,7 +16,7 @@ const EPERM = 1;
 function open(folder, step) {
   return native().open('local', {
     id: `step-${step}`,
-    isolation: 'auto',
+    isolation: 'full', // "auto" goes on to level landlock: landlock.test.js
     host: { path: process.env.PATH, home: '/nonexistent', execPath: process.execPath, tmpdir: folder },
     test: { failStep: step, failErrno: EPERM },
   });
