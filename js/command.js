@@ -122,7 +122,8 @@ export function guard(callback, report) {
   };
 }
 
-/** What Mastra adds to stderr after a timeout. */
-export function timeoutText(timeout) {
-  return `\nProcess timed out after ${timeout}ms`;
+/** What is added to stderr after a timeout, as Mastra does, and after a limit was reached; '' for neither. */
+export function endNote(exit, timeout) {
+  const late = exit.timedOut ? `\nProcess timed out after ${timeout}ms` : '';
+  return exit.reason ? `${late}\n${exit.reason}` : late;
 }

@@ -78,6 +78,8 @@ export interface CommandResult {
   /** Ended by a signal. */
   killed: boolean;
   timedOut: boolean;
+  /** Which limit was reached, in one sentence; it also ends stderr. */
+  reason?: string;
   stdoutTruncated: boolean;
   stderrTruncated: boolean;
   stdoutDroppedBytes: number;
@@ -105,6 +107,11 @@ export interface RunOptions {
 export interface StartOptions extends Omit<RunOptions, 'stdin'> {
   /** `false`: end-of-file at once instead of an open pipe. */
   stdin?: FileValue | boolean;
+  /**
+   * A terminal for the process (default 80 x 24): what it writes is all stdout,
+   * and write("\x03") interrupts what is in the foreground.
+   */
+  pty?: boolean | { cols?: number; rows?: number };
 }
 
 export interface SandboxProcess {
@@ -130,6 +137,10 @@ export interface SandboxProcess {
   wait(): Promise<CommandResult>;
   /** Kills the whole tree; false if it had already ended. */
   kill(): Promise<boolean>;
+  /** "INT", "SIGTERM" ...; false if it had already ended. */
+  signal(name: string): Promise<boolean>;
+  /** Size of the terminal of a process started with `pty`. */
+  resize(cols: number, rows: number): Promise<void>;
 }
 
 export interface SandboxFileEntry {
@@ -215,6 +226,12 @@ export interface Sandbox extends AsyncDisposable {
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
   /** Replaces the network policy at once; open connections to other hosts end. */
   setNetworkPolicy(policy: NetworkPolicy): Promise<void>;
+  /**
+   * Stops every process where it is until resume(). Time limits stand still,
+   * commands started meanwhile wait; files, kill() and stop() work.
+   */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** Ends the processes and lets the sandbox go. */
   stop(): Promise<void>;
   /** Throws `unsupported`: there is no provider SDK behind this package. */

@@ -29,8 +29,26 @@ export interface LocalOptions {
   ports?: readonly number[];
   /** Absolute path of the shell for command strings. Default: bash if installed, else sh. */
   shell?: string;
-  /** processes: how many there may be at once, default 4096. */
-  limits?: { readonly processes?: number };
+  /** What a session may use; what enforces each stands in getInfo().metadata. */
+  limits?: LocalLimits;
+}
+
+/** All may be left out: then there is no such limit, but for `processes`. */
+export interface LocalLimits {
+  /** Processes and threads at once, default 4096. */
+  readonly processes?: number;
+  /** Bytes of memory of all processes together; the command that uses most is killed. */
+  readonly memory?: number;
+  /** Cores, may be fractional. Only where a control group (v2) can be made. */
+  readonly cpu?: number;
+  /** Open files of each process. */
+  readonly openFiles?: number;
+  /** Bytes of each file. */
+  readonly fileSize?: number;
+  /** Bytes of the workspace on disk; the command that writes most is killed. */
+  readonly workspaceSize?: number;
+  /** Bytes per second that are read of each command's output; it waits, nothing is lost. */
+  readonly outputRate?: number;
 }
 
 /** Sandboxes on this machine: real processes, isolated by its kernel. */

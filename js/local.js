@@ -3,6 +3,7 @@ import { homedir, tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 
 import { invalid } from './errors.js';
+import { checkLimits } from './limits.js';
 import {
   checkAbsolute,
   checkEnv,
@@ -30,17 +31,6 @@ const names = [
   'shell',
   'limits',
 ];
-
-function checkLimits(value) {
-  const limits = checkObject(value, 'limits');
-  checkNames(limits, ['processes'], 'limits');
-  for (const [name, limit] of Object.entries(limits)) {
-    if (limit !== undefined && !(typeof limit === 'number' && limit > 0)) {
-      throw invalid(`limits.${name} must be a positive number, not ${show(limit)}`);
-    }
-  }
-  return limits;
-}
 
 function checkAbsolutes(value, name) {
   const list = checkStrings(value, name);

@@ -54,6 +54,9 @@ export interface SpawnSpec {
   /** enum sbx_listen per stream from the first byte on: 1 bytes, 2 text */
   listenStdout?: number;
   listenStderr?: number;
+  /** > 0: a terminal of that size; all output is stdout */
+  columns?: number;
+  rows?: number;
   /** the exit result carries stdout and stderr as text */
   collect?: boolean;
 }
@@ -63,6 +66,8 @@ export interface ExitResult {
   signal: number;
   killed: boolean;
   timedOut: boolean;
+  /** One sentence if a limit was reached. */
+  reason?: string;
   durationMs: number;
   userUs: number; systemUs: number; maxRssBytes: number;
   /** Never started: missing cwd, session gone. exitCode is then -1. */
@@ -88,6 +93,8 @@ export interface NativeProcess {
   /** Ends the tree; false when it has already settled. */
   end(graceMs: number): boolean;
   signal(signo: number): void;
+  /** Of its terminal; without one nothing happens. */
+  resize(columns: number, rows: number): void;
   output(stream: 0 | 1): string;
   dropped(stream: 0 | 1): number;
   /** Gives the memory back; output() is '' afterwards. */
@@ -100,6 +107,9 @@ export interface NativeSandbox {
   connect(): Promise<void>;
   stop(): Promise<void>;
   resume(): Promise<void>;
+  /** Stops every process where it is; and lets them go on. */
+  pause(): Promise<void>;
+  unpause(): Promise<void>;
   destroy(): Promise<void>;
   /** destroy, and free. */
   close(): Promise<void>;

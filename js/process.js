@@ -1,6 +1,10 @@
 // A running command as both surfaces use it, and the handle of the normalised one.
-import { guard, timeoutText } from './command.js';
-import { SandboxError } from './errors.js';
+import { constants } from 'node:os';
+
+import { endNote, guard } from './command.js';
+import { invalid, SandboxError } from './errors.js';
+import { checkSize } from './limits.js';
+import { show } from './options.js';
 import { listen } from './verbs.js';
 
 const STDOUT = 0;
@@ -76,7 +80,8 @@ export class Child {
   }
 
   #finish(result) {
-    if (result.timedOut) this.#emit(STDERR, timeoutText(this.spec.timeout));
+    const note = endNote(result, this.spec.timeout);
+    if (note) this.#emit(STDERR, note);
     this.exit = result;
     this.onEnd?.();
     this.resolveStarted();
@@ -122,7 +127,7 @@ export class Child {
   }
 
   #note(stream) {
-    return stream === STDERR && this.exit.timedOut && this.spec.retain !== 0 ? timeoutText(this.spec.timeout) : '';
+    return stream === STDERR && this.spec.retain !== 0 ? endNote(this.exit, this.spec.timeout) : '';
   }
 
   dropped(stream) {
@@ -158,6 +163,12 @@ export class Child {
   end(graceMs) {
     return this.exit === undefined && this.process.end(graceMs);
   }
+}
+
+function signalNumber(name) {
+  const number = typeof name === 'string' ? constants.signals[name.startsWith('SIG') ? name : `SIG${name}`] : undefined;
+  if (number === undefined) throw invalid(`signal must be a name such as "INT" or "SIGTERM", not ${show(name)}`);
+  return number;
 }
 
 /** Ties a signal to a child: abort kills it. */
@@ -238,6 +249,24 @@ export class SandboxProcess {
     return childResult(this.#child);
   }
 
+  /**
+   * Sends a signal, "INT" or "SIGINT", to its process; with a terminal INT, QUIT
+   * and TSTP go to what is in the foreground there. False when it had ended.
+   */
+  async signal(name) {
+    const number = signalNumber(name);
+    if (this.#child.exit) return false;
+    this.#child.process.signal(number);
+    return true;
+  }
+
+  /** Sets the size of the terminal of a process started with `pty`. */
+  async resize(cols, rows) {
+    if (!this.#child.spec.columns) throw invalid('resize needs a process that was started with pty: { cols, rows }');
+    checkSize(cols, rows);
+    if (!this.#child.exit) this.#child.process.resize(cols, rows);
+  }
+
   /** Kills its whole tree at once. False when it had already ended. */
   async kill() {
     const killed = this.#child.end(0);
@@ -268,6 +297,7 @@ export function childResult(child) {
     durationMs: Math.round(exit.durationMs),
     killed: child.killed,
     timedOut: exit.timedOut,
+    ...(exit.reason ? { reason: exit.reason } : {}),
     ...truncation(child),
   };
 }

@@ -16,6 +16,7 @@ import {
   show,
 } from './options.js';
 import { Child, childResult, killOnAbort, SandboxProcess } from './process.js';
+import { checkPty } from './limits.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -171,15 +172,34 @@ function checkArgv(shell, command) {
   return argvFor(shell, command);
 }
 
-function specOf(lease, { command, env, stdin, timeout, retain }, cwd) {
+// Programs look at TERM before they use a terminal.
+function environmentOf(lease, env, pty) {
+  const list = lease.environment.list(env);
+  return pty && !list.some(line => line.startsWith('TERM=')) ? [...list, 'TERM=xterm-256color'] : list;
+}
+
+function specOf(lease, { command, env, stdin, timeout, retain, pty }, cwd) {
   return {
     argv: checkArgv(lease.shellPath, command),
     cwd,
-    env: lease.environment.list(env),
+    env: environmentOf(lease, env, pty),
+    columns: pty?.cols,
+    rows: pty?.rows,
     stdin: stdin !== undefined && stdin !== false,
     timeout,
     retain,
   };
+}
+
+function requireMode(sandbox, name, operation) {
+  const { mode, reason } = sandbox.capabilityList.find(one => one.name === name) ?? { mode: 'unsupported' };
+  if (mode !== 'unsupported') return;
+  const why = reason ? `: ${reason}` : '';
+  throw unsupported(`The ${sandbox.provider} provider has no "${name}"${why}.`, operation);
+}
+
+function requirePty(sandbox) {
+  requireMode(sandbox, 'pty', 'processes.start');
 }
 
 export class Sandbox {
@@ -242,7 +262,10 @@ export class Sandbox {
 
   async #start(command, options) {
     const given = checkRunOptions(options);
-    const child = await this.#spawn(command, { ...given, stdin: given.stdin ?? true }, PROCESS_RETAIN);
+    const pty = checkPty(given.pty);
+    if (pty) requirePty(this);
+    const stdin = pty && given.stdin === false ? true : (given.stdin ?? true);
+    const child = await this.#spawn(command, { ...given, stdin, pty }, PROCESS_RETAIN);
     if (child === undefined) throw aborted('processes.start', given.signal);
     return new SandboxProcess(child, Array.isArray(command) ? command.join(' ') : command);
   }
@@ -277,6 +300,33 @@ export class Sandbox {
       return child;
     } catch (error) {
       if (lease.noteError(error, epoch) && again) return this.#launch(request, false);
+      throw fromNative(error, this.provider);
+    }
+  }
+
+  /**
+   * Stops every process where it is, also those of other users of this id, until
+   * resume(): time limits stand still, commands started meanwhile wait, files can
+   * be used. Does nothing where it is paused already.
+   */
+  async pause() {
+    await this.#setPaused('pause', 'pause');
+  }
+
+  /** The opposite of pause(). */
+  async resume() {
+    await this.#setPaused('unpause', 'resume');
+  }
+
+  async #setPaused(verb, operation) {
+    const { lease } = this.#owner;
+    requireMode(this, 'pause', operation);
+    if (!lease.live) {
+      throw new SandboxError('unavailable', `${operation}: the sandbox is not running`, { operation });
+    }
+    try {
+      await lease.native[verb]();
+    } catch (error) {
       throw fromNative(error, this.provider);
     }
   }

@@ -2,6 +2,7 @@
 #ifndef SBX_INTERNAL_H
 #define SBX_INTERNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "session.h"
@@ -19,10 +20,16 @@ struct sbx__client {
                  const int* fds, size_t* nfds);
   /* The session is over: no message follows. The client is detached already. */
   void (*on_gone)(struct sbx__client* c);
+  /* May be NULL. The one descriptor of a message, which it takes over, before
+   * on_message. */
+  void (*on_fd)(struct sbx__client* c, const struct sbx_msg* msg, int fd);
+  /* May be NULL. Time of the sandbox stands still, or goes on. */
+  void (*on_paused)(struct sbx__client* c, bool paused);
 };
 
 uv_loop_t* sbx__session_loop(const struct sbx_session* s);
 bool sbx__session_running(const struct sbx_session* s);
+bool sbx__session_paused(const struct sbx_session* s);
 
 /* Gives the client an id of its own and routes to it until detached. */
 void sbx__session_attach(struct sbx_session* s, struct sbx__client* c);

@@ -19,13 +19,17 @@
 
 #include "config.h"
 #include "internal.h"
+#include "limits.h"
+#include "rate.h"
 #include "ring.h"
+#include "terminal.h"
 #include "utf8.h"
 
 enum {
   READ_MIN = 64 * 1024,
   READ_MAX = 1024 * 1024,
   READ_PER_TURN = 1024 * 1024, /* so that the loop stays alive with `yes` */
+  TERMINAL_REST = 1024 * 1024, /* read at the end, whoever else still writes */
   EXIT_TIMEOUT = 124,
   EXIT_NOT_EXECUTABLE = 126,
   EXIT_NOT_FOUND = 127
@@ -70,6 +74,13 @@ struct sbx_process {
   struct input input;
   uv_timer_t timer;
   bool timed; /* timer handle is open */
+  uint64_t time_left; /* ms, while the sandbox is paused */
+  struct sbx_rate rate;
+  uv_timer_t slow; /* while output waits for its rate */
+  bool slowed;     /* slow's handle is open */
+  bool waiting;    /* it runs */
+  bool terminal;
+  char reason[SBX_REASON_MAX];
   uint64_t started;
   uint64_t grace_ms;
   char* name; /* argv[0], for messages */
@@ -202,6 +213,29 @@ static void stream_end(struct stream* s) {
   close_fd(&s->fd);
 }
 
+static void stream_start(struct stream* s);
+
+static void on_slow(uv_timer_t* timer) {
+  struct sbx_process* p = timer->data;
+
+  p->waiting = false;
+  stream_start(&p->streams[0]);
+  stream_start(&p->streams[1]);
+}
+
+static void slow_down(struct sbx_process* p) {
+  if (!p->slowed) {
+    uv_timer_init(p->loop, &p->slow);
+    p->slow.data = p;
+    p->handles++;
+    p->slowed = true;
+  }
+  for (int i = 0; i < 2; i++)
+    if (p->streams[i].polled) uv_poll_stop(&p->streams[i].poll);
+  p->waiting = true;
+  uv_timer_start(&p->slow, on_slow, sbx_rate_wait(&p->rate, uv_hrtime()), 0);
+}
+
 static void on_readable(uv_poll_t* handle, int status, int events) {
   struct sbx_process* p = handle->data;
   struct stream* s = handle == &p->streams[0].poll ? &p->streams[0]
@@ -210,20 +244,26 @@ static void on_readable(uv_poll_t* handle, int status, int events) {
 
   (void) status;
   (void) events;
+  if (p->rate.per_second > 0)
+    left = sbx_rate_allow(&p->rate, uv_hrtime(), left);
+  if (left == 0) slow_down(p);
   while (left > 0 && s->polled && !s->paused) {
     size_t want = s->read_size < left ? s->read_size : left;
     ssize_t n = stream_read(s, want);
 
     if (n == 0 || (n < 0 && errno != EAGAIN)) stream_end(s);
     if (n <= 0) return;
-    if ((size_t) n >= READ_MIN && s->polled) speed_up(s);
+    if (p->rate.per_second > 0)
+      sbx_rate_take(&p->rate, uv_hrtime(), (size_t) n);
+    else if ((size_t) n >= READ_MIN && s->polled)
+      speed_up(s);
     if ((size_t) n < want) return;
     left -= (size_t) n;
   }
 }
 
 static void stream_start(struct stream* s) {
-  if (s->polled && !s->paused)
+  if (s->polled && !s->paused && !s->process->waiting)
     uv_poll_start(&s->poll, UV_READABLE, on_readable);
 }
 
@@ -324,6 +364,9 @@ int sbx_process_write(struct sbx_process* p, const void* bytes, size_t len,
 
 int sbx_process_close_stdin(struct sbx_process* p) {
   if (p->settled || p->closed || p->input.fd < 0) return 0;
+  /* A terminal has one line to both sides: its end is a character. */
+  if (p->terminal && !p->input.ending)
+    sbx_process_write(p, "\4", 1, NULL, NULL);
   p->input.ending = true;
   if (p->input.first == NULL) input_end(p, 0);
   return 0;
@@ -340,9 +383,10 @@ static void detach(struct sbx_process* p) {
 /* What lies in the pipe now, and no more: a child that the command left behind
  * may go on writing for ever. */
 static void read_rest(struct stream* s) {
-  int left = 0;
+  int left = s->process->terminal ? TERMINAL_REST : 0;
 
-  if (s->fd < 0 || ioctl(s->fd, FIONREAD, &left) != 0) return;
+  if (s->fd < 0) return;
+  if (!s->process->terminal && ioctl(s->fd, FIONREAD, &left) != 0) return;
   while (left > 0 && s->fd >= 0 && !s->process->closed) {
     ssize_t n = stream_read(s, (size_t) left);
 
@@ -364,7 +408,8 @@ static void finish_output(struct sbx_process* p, bool hand_over) {
   for (int i = 0; i < 2; i++) {
     struct stream* s = &p->streams[i];
 
-    if (s->fd >= 0 && (fds[i].revents & POLLIN) != 0) read_rest(s);
+    if (s->fd >= 0 && (p->terminal || (fds[i].revents & POLLIN) != 0))
+      read_rest(s);
     handle_close((uv_handle_t*) &s->poll, &s->polled);
     if (s->fd >= 0 && hand_over && (fds[i].revents & POLLHUP) == 0) {
       open[nopen++] = s->fd;
@@ -389,6 +434,7 @@ static void settle(struct sbx_process* p, struct sbx_process_result* result,
   p->settled = true;
   finish_output(p, hand_over);
   handle_close((uv_handle_t*) &p->timer, &p->timed);
+  handle_close((uv_handle_t*) &p->slow, &p->slowed);
   detach(p);
   input_end(p, UV_EPIPE);
   for (int i = 0; i < 2; i++) {
@@ -399,11 +445,14 @@ static void settle(struct sbx_process* p, struct sbx_process_result* result,
   }
   result->killed = p->killed;
   result->timed_out = p->timed_out;
+  result->reason = p->reason[0] != '\0' ? p->reason : NULL;
   if (p->timed_out && result->error == NULL) result->exit_code = EXIT_TIMEOUT;
   result->duration_ms = (double) (uv_hrtime() - p->started) / 1e6;
   if (!p->closed && p->events.on_exit != NULL)
     p->events.on_exit(p->events.data, result);
 }
+
+static void on_timeout(uv_timer_t* handle);
 
 static void on_exit_message(struct sbx_process* p, int status,
                             const void* payload, size_t len) {
@@ -478,6 +527,47 @@ static void on_refused(struct sbx_process* p, uint32_t stage, int sys) {
   settle(p, &result, false);
 }
 
+/* The first one is the cause of what follows. */
+static void on_limit(struct sbx_process* p, uint32_t limit,
+                     const void* payload, size_t len) {
+  uint64_t value = 0;
+
+  if (p->reason[0] != '\0') return;
+  if (len >= sizeof(value)) memcpy(&value, payload, sizeof(value));
+  if (sbx_limit_reason(limit, value, p->reason) == NULL) return;
+  if (limit == SBX_LIMIT_MEMORY || limit == SBX_LIMIT_WORKSPACE)
+    p->killed = true;
+}
+
+/* Both directions go over one descriptor, which the loop watches only once. */
+static void on_fd(struct sbx__client* c, const struct sbx_msg* msg, int fd) {
+  struct sbx_process* p = (struct sbx_process*) c;
+  struct stream* s = &p->streams[SBX_STDOUT];
+
+  if (msg->type != SBX_MSG_TERMINAL || !p->terminal || s->fd >= 0) {
+    close(fd);
+    return;
+  }
+  s->fd = fd;
+  fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
+  p->input.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (handle_open(p, &s->poll, fd, &s->polled) == 0) stream_start(s);
+}
+
+static void on_paused(struct sbx__client* c, bool paused) {
+  struct sbx_process* p = (struct sbx_process*) c;
+
+  if (!p->timed || p->timed_out) return;
+  if (paused) {
+    uv_update_time(p->loop);
+    p->time_left = uv_timer_get_due_in(&p->timer);
+    uv_timer_stop(&p->timer);
+  } else {
+    uv_update_time(p->loop);
+    uv_timer_start(&p->timer, on_timeout, p->time_left, 0);
+  }
+}
+
 static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
                        const void* payload, size_t len) {
   struct sbx_process* p = (struct sbx_process*) c;
@@ -492,6 +582,7 @@ static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
       break;
     case SBX_MSG_REFUSED: on_refused(p, msg->a, (int) msg->b); break;
     case SBX_MSG_EXIT: on_exit_message(p, (int) msg->a, payload, len); break;
+    case SBX_MSG_LIMIT: on_limit(p, msg->a, payload, len); break;
     default: break;
   }
   release(p);
@@ -549,8 +640,19 @@ int sbx_process_signal(struct sbx_process* p, int signo) {
 
   if (signo < 1 || signo > 64) return SBX_E_INVALID_INPUT;
   if (p->settled || p->session == NULL) return SBX_E_NOT_FOUND;
+  if (p->terminal && p->streams[SBX_STDOUT].fd >= 0 &&
+      sbx_terminal_signal(p->streams[SBX_STDOUT].fd, signo) == 0)
+    return 0;
   sbx__session_send(p->session, &msg, NULL, 0, NULL, 0);
   return 0;
+}
+
+int sbx_process_resize(struct sbx_process* p, uint32_t columns, uint32_t rows) {
+  int fd = p->streams[SBX_STDOUT].fd;
+
+  if (!p->terminal) return SBX_E_INVALID_INPUT;
+  if (p->settled || fd < 0) return SBX_E_NOT_FOUND;
+  return sbx_terminal_resize(fd, columns, rows) == 0 ? 0 : SBX_E_INVALID_INPUT;
 }
 
 static void on_timeout(uv_timer_t* handle) {
@@ -624,13 +726,14 @@ static int request_fds(struct request* r, struct sbx_process* p,
                        const struct sbx_process_spec* spec) {
   int err = 0;
 
-  if (spec->stdin_pipe) {
+  if (p->terminal) r->flags |= SBX_SPAWN_TERMINAL;
+  if (spec->stdin_pipe && !p->terminal) {
     err = request_pipe(r, 1, &p->input.fd);
     r->flags |= SBX_SPAWN_STDIN_FD;
     if (err == 0 && fcntl(p->input.fd, F_SETFL, O_NONBLOCK | O_WRONLY) < 0)
       err = -errno;
   }
-  for (int i = 0; i < 2 && err == 0; i++) {
+  for (int i = 0; i < 2 && err == 0 && !p->terminal; i++) {
     struct stream* s = &p->streams[i];
 
     err = request_pipe(r, 0, &s->fd);
@@ -657,6 +760,10 @@ static int process_new(struct sbx_session* session,
   if (p == NULL) return UV_ENOMEM;
   p->client.on_message = on_message;
   p->client.on_gone = on_gone;
+  p->client.on_fd = on_fd;
+  p->client.on_paused = on_paused;
+  p->terminal = spec->columns > 0 && spec->rows > 0;
+  sbx_rate_init(&p->rate, spec->output_rate, uv_hrtime());
   p->loop = sbx__session_loop(session);
   p->events = *events;
   p->grace_ms = spec->grace_ms;
@@ -688,6 +795,8 @@ static int start(struct sbx_process* p, struct sbx_session* session,
     p->session = session;
     msg.id = p->client.id;
     msg.a = r.flags;
+    if (p->terminal)
+      msg.b = (spec->columns & 0xffff) | (spec->rows & 0xffff) << 16;
     err = sbx__session_send(session, &msg, r.bytes, r.len, r.fds, r.nfds);
     r.nfds = 0;
     if (err != 0) detach(p);
@@ -701,8 +810,8 @@ static void start_timer(struct sbx_process* p, uint64_t timeout_ms) {
   p->timer.data = p;
   p->handles++;
   p->timed = true;
-  uv_update_time(p->loop);
-  uv_timer_start(&p->timer, on_timeout, timeout_ms, 0);
+  p->time_left = timeout_ms;
+  if (!sbx__session_paused(p->session)) on_paused(&p->client, false);
 }
 
 static int spawn_error(struct sbx_error* error, int err) {
@@ -783,6 +892,7 @@ void sbx_process_close(struct sbx_process* p) {
   p->closed = true;
   detach(p);
   handle_close((uv_handle_t*) &p->timer, &p->timed);
+  handle_close((uv_handle_t*) &p->slow, &p->slowed);
   input_end(p, UV_ECANCELED);
   stream_end(&p->streams[0]);
   stream_end(&p->streams[1]);

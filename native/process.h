@@ -26,6 +26,10 @@ struct sbx_process_spec {
   uint64_t timeout_ms; /* 0: none; counted from the spawn */
   uint64_t grace_ms;   /* TERM to KILL after the timeout */
   size_t retain;       /* newest bytes kept per stream, at most RETAIN_MAX */
+  uint64_t output_rate; /* bytes read per second of both streams; 0: all */
+  /* Not 0: the command gets a terminal of that size for its three streams, and
+   * all output is stdout. stdin_pipe counts for nothing then. */
+  uint32_t columns, rows;
 };
 
 struct sbx_process_result {
@@ -34,6 +38,7 @@ struct sbx_process_result {
   int signal;    /* that ended it, or 0 */
   bool killed;
   bool timed_out;
+  const char* reason; /* one sentence if a limit was reached, else NULL */
   double duration_ms;
   uint64_t user_us, system_us, max_rss_bytes;
   const struct sbx_error* error; /* never started (missing cwd, session gone),
@@ -79,8 +84,13 @@ int sbx_process_close_stdin(struct sbx_process* p);
  * says killed. Returns 0, or SBX_E_NOT_FOUND when it has already settled. */
 int sbx_process_end(struct sbx_process* p, uint64_t grace_ms);
 
-/* A signal to the command's own process. */
+/* A signal to the command's own process; with a terminal INT, QUIT and TSTP go
+ * to what is in its foreground. */
 int sbx_process_signal(struct sbx_process* p, int signo);
+
+/* Sets the size of its terminal. SBX_E_INVALID_INPUT: it has none, or the size
+ * is not one; SBX_E_NOT_FOUND: it has settled. */
+int sbx_process_resize(struct sbx_process* p, uint32_t columns, uint32_t rows);
 
 /* The newest kept bytes in one piece, cut at a code-point border at the front;
  * valid until the next loop turn. */

@@ -53,6 +53,19 @@ struct outgoing {
   char bytes[];
 };
 
+struct queue {
+  struct outgoing* first;
+  struct outgoing* last; /* of a queue that is not empty */
+};
+
+/* One sbx_session_pause that waits for its answer. */
+struct pausing {
+  struct pausing* next;
+  bool paused;
+  sbx_session_cb cb;
+  void* arg;
+};
+
 /* One sbx_session_end_all that waits for EMPTY. */
 struct emptying {
   struct emptying* next;
@@ -72,8 +85,7 @@ struct sbx_session {
   int control_fd;
   int life_fd;
   bool writing;
-  struct outgoing* first;
-  struct outgoing** last;
+  struct queue out;
 
   pid_t pid;
   int pid_fd;
@@ -87,6 +99,10 @@ struct sbx_session {
   size_t clients;
   struct sbx__client* buckets[BUCKETS];
   struct emptying* emptying;
+
+  bool paused;
+  struct queue held; /* commands that wait for the end of the pause */
+  struct pausing* pausing; /* calls in the order of their answers */
 
   bool settled; /* everything about the end was reported */
   bool closing;
@@ -111,7 +127,7 @@ static void close_fds(const int* fds, size_t n) {
 
 static void reref(struct sbx_session* s) {
   bool busy = s->state == STARTING || s->closing || s->clients > 0 ||
-              s->emptying != NULL;
+              s->emptying != NULL || s->pausing != NULL;
   uv_handle_t* handles[] = {(uv_handle_t*) &s->control,
                             (uv_handle_t*) &s->timer,
                             (uv_handle_t*) &s->gone};
@@ -133,6 +149,10 @@ uv_loop_t* sbx__session_loop(const struct sbx_session* s) {
 
 bool sbx__session_running(const struct sbx_session* s) {
   return s->state == READY && !s->closing;
+}
+
+bool sbx__session_paused(const struct sbx_session* s) {
+  return s->paused;
 }
 
 void sbx__session_attach(struct sbx_session* s, struct sbx__client* c) {
@@ -189,6 +209,25 @@ static void settle_emptying(struct sbx_session* s) {
   reref(s);
 }
 
+static void settle_first_pausing(struct sbx_session* s) {
+  struct pausing* p = s->pausing;
+
+  s->pausing = p->next;
+  if (p->cb != NULL) p->cb(p->arg);
+  free(p);
+  reref(s);
+}
+
+/* PID 1 answers in order, but for pauses that ended before they were reached. */
+static void settle_pausing(struct sbx_session* s, bool paused) {
+  while (s->pausing != NULL) {
+    bool last = s->pausing->paused == paused;
+
+    settle_first_pausing(s);
+    if (last) return;
+  }
+}
+
 /* ---- sending ---- */
 
 static void outgoing_free(struct outgoing* o) {
@@ -196,14 +235,22 @@ static void outgoing_free(struct outgoing* o) {
   free(o);
 }
 
-static void drop_queue(struct sbx_session* s) {
-  while (s->first != NULL) {
-    struct outgoing* o = s->first;
+static void append(struct queue* q, struct outgoing* first,
+                   struct outgoing* last) {
+  if (q->first == NULL)
+    q->first = first;
+  else
+    q->last->next = first;
+  q->last = last;
+}
 
-    s->first = o->next;
+static void drop_queue(struct queue* q) {
+  while (q->first != NULL) {
+    struct outgoing* o = q->first;
+
+    q->first = o->next;
     outgoing_free(o);
   }
-  s->last = &s->first;
 }
 
 /* 0, or a negative errno. The descriptors stay the caller's. */
@@ -248,12 +295,12 @@ static void watch(struct sbx_session* s, bool writing) {
                 on_control);
 }
 
-static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
-                   const int* fds, size_t nfds) {
+static struct outgoing* outgoing_new(const struct iovec* iov, size_t niov,
+                                     const int* fds, size_t nfds) {
   size_t len = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
   struct outgoing* o = malloc(sizeof(*o) + len);
 
-  if (o == NULL) return -ENOMEM;
+  if (o == NULL) return NULL;
   o->next = NULL;
   o->len = len;
   o->nfds = nfds;
@@ -261,8 +308,31 @@ static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
   memcpy(o->bytes, iov[0].iov_base, iov[0].iov_len);
   if (niov > 1)
     memcpy(o->bytes + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
-  *s->last = o;
-  s->last = &o->next;
+  return o;
+}
+
+static int hold(struct sbx_session* s, const struct iovec* iov, size_t niov,
+                const int* fds, size_t nfds) {
+  struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
+
+  if (o == NULL) return -ENOMEM;
+  append(&s->held, o, o);
+  return 0;
+}
+
+static void release_held(struct sbx_session* s) {
+  if (s->held.first == NULL) return;
+  append(&s->out, s->held.first, s->held.last);
+  s->held.first = NULL;
+  if (!s->writing) watch(s, true);
+}
+
+static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
+                   const int* fds, size_t nfds) {
+  struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
+
+  if (o == NULL) return -ENOMEM;
+  append(&s->out, o, o);
   if (!s->writing) watch(s, true);
   return 0;
 }
@@ -277,8 +347,11 @@ int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
   size_t niov = len > 0 ? 2 : 1;
   int err = -EPIPE;
 
-  if (s->control_fd >= 0 && s->state <= READY) {
-    err = s->first != NULL ? -EAGAIN
+  if (s->paused && msg->type == SBX_MSG_SPAWN && s->state == READY) {
+    err = hold(s, iov, niov, fds, nfds);
+    if (err == 0) return 0;
+  } else if (s->control_fd >= 0 && s->state <= READY) {
+    err = s->out.first != NULL ? -EAGAIN
                            : send_now(s->control_fd, iov, niov, fds, nfds);
     if (passes(err)) {
       err = enqueue(s, iov, niov, fds, nfds);
@@ -290,15 +363,14 @@ int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
 }
 
 static void on_writable(struct sbx_session* s) {
-  while (s->first != NULL) {
-    struct outgoing* o = s->first;
+  while (s->out.first != NULL) {
+    struct outgoing* o = s->out.first;
     struct iovec iov = {o->bytes, o->len};
     int err = send_now(s->control_fd, &iov, 1, o->fds, o->nfds);
 
     /* Any other failure means a dead peer: its EOF is on the way. */
     if (passes(err)) return;
-    s->first = o->next;
-    if (s->first == NULL) s->last = &s->first;
+    s->out.first = o->next;
     outgoing_free(o);
   }
   watch(s, false);
@@ -363,6 +435,7 @@ static void on_reaped(struct sbx_session* s) {
   if (s->pid_fd >= 0) uv_poll_stop(&s->gone);
   settle_clients(s);
   settle_emptying(s);
+  while (s->pausing != NULL) settle_first_pausing(s);
   if (!s->was_ready)
     report_failure(s);
   else if (!s->closing)
@@ -445,7 +518,8 @@ static void begin_end(struct sbx_session* s) {
   uv_poll_stop(&s->control);
   shutdown(s->control_fd, SHUT_RDWR);
   close_fd(&s->life_fd);
-  drop_queue(s);
+  drop_queue(&s->out);
+  drop_queue(&s->held);
   arm(s, HUNG_MS);
   reref(s);
 }
@@ -543,16 +617,24 @@ static void on_message(struct sbx_session* s, struct received* r) {
   switch (r->msg.type) {
     case SBX_MSG_READY: on_ready(s, r); break;
     case SBX_MSG_FAIL: on_fail(s, r); break;
+    case SBX_MSG_PAUSED: settle_pausing(s, true); break;
+    case SBX_MSG_UNPAUSED: settle_pausing(s, false); break;
     case SBX_MSG_EMPTY:
       uv_timer_stop(&s->timer);
+      while (s->pausing != NULL) settle_first_pausing(s);
       settle_emptying(s);
       break;
     default:
       c = client_of(s, r->msg.id);
-      if (c != NULL && c->on_fds != NULL)
+      if (c != NULL && c->on_fds != NULL) {
         c->on_fds(c, &r->msg, r->fds, &r->nfds);
-      else if (c != NULL)
-        c->on_message(c, &r->msg, r->payload, r->len);
+        break;
+      }
+      if (c != NULL && c->on_fd != NULL && r->nfds == 1) {
+        c->on_fd(c, &r->msg, r->fds[0]);
+        r->nfds = 0;
+      }
+      if (c != NULL) c->on_message(c, &r->msg, r->payload, r->len);
   }
   close_fds(r->fds, r->nfds);
 }
@@ -745,7 +827,6 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
   s->loop = loop;
   s->events = *events;
   s->control_fd = s->life_fd = s->pid_fd = -1;
-  s->last = &s->first;
   err = start_launcher(s, config);
   if (err != 0) {
     if (s->handles > 0)
@@ -768,6 +849,38 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
 
 /* ---- ending ---- */
 
+static void tell_clients(struct sbx_session* s) {
+  for (size_t i = 0; i < BUCKETS; i++)
+    for (struct sbx__client* c = s->buckets[i]; c != NULL; c = c->next)
+      if (c->on_paused != NULL) c->on_paused(c, s->paused);
+}
+
+static void note_paused(struct sbx_session* s, bool paused) {
+  if (s->paused == paused) return;
+  s->paused = paused;
+  if (!paused) release_held(s);
+  tell_clients(s);
+}
+
+void sbx_session_pause(struct sbx_session* s, bool paused, sbx_session_cb cb,
+                       void* arg) {
+  struct sbx_msg msg = {.type = paused ? SBX_MSG_PAUSE : SBX_MSG_UNPAUSE};
+  struct pausing* p = malloc(sizeof(*p));
+  struct pausing** at = &s->pausing;
+
+  if (p == NULL || s->state != READY ||
+      sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
+    free(p);
+    if (cb != NULL) cb(arg);
+    return;
+  }
+  *p = (struct pausing){NULL, paused, cb, arg};
+  while (*at != NULL) at = &(*at)->next;
+  *at = p;
+  reref(s);
+  note_paused(s, paused);
+}
+
 void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
                          sbx_session_cb cb, void* arg) {
   struct sbx_msg msg = {.type = SBX_MSG_END,
@@ -777,6 +890,7 @@ void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
                         .b = SBX_SCOPE_ALL};
   struct emptying* e = malloc(sizeof(*e));
 
+  note_paused(s, false); /* as the end of all does on the other side */
   if (e == NULL || s->state != READY ||
       sbx__session_send(s, &msg, NULL, 0, NULL, 0) != 0) {
     free(e);

@@ -2,6 +2,7 @@
 #ifndef SBX_SESSION_H
 #define SBX_SESSION_H
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "error.h"
@@ -39,6 +40,13 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
 typedef void (*sbx_session_cb)(void* arg);
 void sbx_session_end_all(struct sbx_session* s, uint64_t grace_ms,
                          sbx_session_cb cb, void* arg);
+
+/* Stops every process where it is, or lets them go on; `cb` when that is so, or
+ * the session is over. While it is paused, spawned commands wait for the end of
+ * the pause, time limits stand still, and signals and ends reach those that
+ * they are for. sbx_session_end_all ends a pause. */
+void sbx_session_pause(struct sbx_session* s, bool paused, sbx_session_cb cb,
+                       void* arg);
 
 /* From any state, at any moment: kills everything, settles every process,
  * waits until the monitor has gone (and has removed the session folder), then

@@ -260,8 +260,8 @@ static void add_session(struct preparing* p) {
   sbx_config_add_number(c, SBX_CONFIG_INNER_ID, SBX_LOCAL_INNER_ID);
   sbx_config_add_number(c, SBX_CONFIG_NETWORK, o->network);
   sbx_config_add_text(c, SBX_CONFIG_HOSTNAME, "sandbox");
-  sbx_config_add_number(c, SBX_CONFIG_NPROC, o->processes);
-  sbx_config_add_number(c, SBX_CONFIG_TMP_BYTES, TMP_BYTES);
+  sbx_local_limits_add(&o->limits, TMP_BYTES, c);
+  if (o->cgroup != NULL) sbx_config_add_text(c, SBX_CONFIG_CGROUP, o->cgroup);
   if (o->kind == SBX_LOCAL_TEMPORARY) {
     sbx_config_add_text(c, SBX_CONFIG_REMOVE, p->folder.path);
     sbx_config_add_number(c, SBX_CONFIG_MAKE, 1);
@@ -876,6 +876,39 @@ static void local_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   end(l, cb, arg);
 }
 
+/* The session may have ended meanwhile. */
+static void on_paused(void* arg) {
+  struct waiter* w = arg;
+
+  w->cb(w->arg, NULL);
+  free(w);
+}
+
+static int not_started(const struct local* l, const char* operation,
+                       struct sbx_error* error);
+
+static void set_paused(struct local* l, bool paused, sbx_done_cb cb,
+                       void* arg) {
+  struct waiter* w = l->state == RUNNING ? malloc(sizeof(*w)) : NULL;
+  struct sbx_error error;
+
+  if (w == NULL) {
+    not_started(l, paused ? "pause" : "unpause", &error);
+    answer_done(l, cb, arg, &error);
+    return;
+  }
+  *w = (struct waiter){NULL, cb, arg};
+  sbx_session_pause(l->session, paused, on_paused, w);
+}
+
+static void local_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  set_paused((struct local*) s, true, cb, arg);
+}
+
+static void local_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  set_paused((struct local*) s, false, cb, arg);
+}
+
 static void local_touch(struct sbx_sandbox* s) {
   (void) s;
 }
@@ -967,9 +1000,10 @@ static int local_spawn(struct sbx_sandbox* s,
   int err;
 
   *out = NULL;
+  mapped.output_rate = l->options.limits.output_rate;
   if (l->state != RUNNING) return not_started(l, "processes.start", error);
   if (spec->cwd == NULL)
-    return sbx_process_spawn(l->session, spec, events, out, error);
+    return sbx_process_spawn(l->session, &mapped, events, out, error);
   cwd = map_cwd(l, spec->cwd);
   if (cwd == NULL)
     return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "processes.start",
@@ -996,10 +1030,22 @@ static bool runs_as_root(const struct local* l) {
   return strcmp(uid_mode(l), "owner") == 0 && l->folder.owner_uid == 0;
 }
 
+/* The kernel counts processes by user and user namespace. */
+static bool counts_processes(const struct local* l) {
+  if (l->level == SBX_LEVEL_LANDLOCK) return sbx_confined_counts(&l->folder);
+  return l->level == SBX_LEVEL_FULL;
+}
+
 static void degraded(const struct local* l, char* out, size_t size) {
-  out[0] = '\0';
+  size_t len = l->state != RUNNING
+                   ? 0
+                   : sbx_local_limits_degraded(&l->options.limits,
+                                               counts_processes(l),
+                                               l->ready.flags, out, size);
+
+  out[len] = '\0';
   if (l->options.level == SBX_LEVEL_NONE) {
-    snprintf(out, size,
+    snprintf(out + len, size - len,
              "isolation \"none\": commands run as this user, see the whole "
              "machine and its network");
     return;
@@ -1007,10 +1053,10 @@ static void degraded(const struct local* l, char* out, size_t size) {
   if (l->state != RUNNING) return;
   if (l->level == SBX_LEVEL_LANDLOCK) {
     sbx_confined_degraded(&l->options, &l->folder, l->ready.flags,
-                          l->ready.landlock_abi, out, size);
+                          l->ready.landlock_abi, out + len, size - len);
     return;
   }
-  snprintf(out, size, "%s%s%s%s",
+  snprintf(out + len, size - len, "%s%s%s%s",
            runs_as_root(l)
                ? "the file system of the workspace cannot map owners: commands "
                  "have root's id (no capabilities) and read what only root may "
@@ -1035,9 +1081,8 @@ static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
 
   snprintf(number, sizeof(number), "%u", l->ready.landlock_abi);
   cb(arg, "landlockAbi", number);
-  snprintf(number, sizeof(number), "%llu", (unsigned long long) o->processes);
-  if (l->level != SBX_LEVEL_LANDLOCK || sbx_confined_counts(&l->folder))
-    cb(arg, "limits.processes", number);
+  sbx_local_limits_tell(&o->limits, counts_processes(l), l->ready.flags, cb,
+                        arg);
   sbx_local_network_facts(&l->network, cb, arg);
   cb(arg, "uidMode", uid_mode(l));
   degraded(l, text, sizeof(text));
@@ -1131,9 +1176,9 @@ static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
       {"signals", "native", NULL},
       {"ports", "native", NULL},
       {"snapshots", "unsupported", later},
-      {"pty", "unsupported", later},
+      {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
-      {"pause", "unsupported", later},
+      {"pause", "native", NULL},
       {"watch", "unsupported", later},
       {"computer", "unsupported", "Local has no screen"},
   };
@@ -1153,6 +1198,8 @@ const struct sbx_provider sbx_provider_local = {
     .resume = local_start,
     .destroy = local_destroy,
     .touch = local_touch,
+    .pause = local_pause,
+    .unpause = local_unpause,
     .close = local_close,
     .file_try = local_file_try,
     .file = local_file,

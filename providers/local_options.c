@@ -19,10 +19,6 @@
 
 enum { ID_MAX = 200, PREFIX_MAX = 40 };
 
-#define PROCESSES_DEFAULT 4096
-#define PROCESSES_MIN 8
-#define PROCESSES_MAX 4194304
-
 struct reader {
   const struct sbx_options* o;
   struct sbx_local_options* out;
@@ -389,9 +385,8 @@ static int read_all(struct reader* r) {
   if (err == 0) err = read_place(r);
   if (err == 0) err = read_list(r, "readOnlyPaths", &out->read_only);
   if (err == 0) err = read_list(r, "readWritePaths", &out->read_write);
-  if (err == 0)
-    err = read_count(r, "limits.processes", PROCESSES_MIN, PROCESSES_MAX,
-                     &out->processes);
+  if (err == 0) err = sbx_local_limits_read(r->o, &out->limits, r->error);
+  if (err == 0) err = read_string(r, "test.cgroup", NULL, &out->cgroup);
   if (err == 0)
     err = read_count(r, "test.failStep", 0, SBX_SETUP_COUNT, &out->fail_step);
   if (err == 0)
@@ -406,7 +401,6 @@ int sbx_local_options_read(const struct sbx_options* o,
   int err;
 
   memset(out, 0, sizeof(*out));
-  out->processes = PROCESSES_DEFAULT;
   out->fail_errno = EPERM;
   err = read_all(&r);
   if (err != 0) sbx_local_options_clear(out);
@@ -433,5 +427,6 @@ void sbx_local_options_clear(struct sbx_local_options* o) {
   free(o->host_home);
   free(o->exec_path);
   free(o->tmpdir);
+  free(o->cgroup);
   memset(o, 0, sizeof(*o));
 }

@@ -9,6 +9,7 @@
 #include "../native/error.h"
 #include "../native/launcher/protocol.h"
 #include "../native/options.h"
+#include "local_limits.h"
 
 /* Where the workspace lies. */
 enum sbx_local_kind {
@@ -34,7 +35,7 @@ struct sbx_local_options {
   size_t ports_len;
   bool network; /* the host's */
   struct sbx_local_list allow; /* hosts; empty: deny, unless `network` */
-  uint64_t processes;
+  struct sbx_local_limits limits;
   char* id;
   char* directory;
   char* root;
@@ -48,6 +49,7 @@ struct sbx_local_options {
   struct sbx_local_list host_env; /* "NAME=value" */
   struct sbx_local_list read_only;
   struct sbx_local_list read_write;
+  char* cgroup;       /* tests: where the control group is made, or NULL */
   uint64_t fail_step; /* tests */
   uint64_t fail_errno;
 };

@@ -413,6 +413,7 @@ static bool is_node_prefix(const struct builder* b, const char* prefix) {
   const char* name = name_of(prefix);
 
   if (!parent_of(prefix, parent, sizeof(parent))) return false;
+  if (strcmp(name_of(parent), "node_modules") == 0) return true; /* of npm */
   if (strstr(name, "node") == NULL && strstr(name_of(parent), "node") == NULL &&
       strcmp(name, "installation") != 0)
     return false;

@@ -63,6 +63,11 @@ struct sbx_provider {
   void (*destroy)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
   void (*touch)(struct sbx_sandbox* s); /* use extends the time limit */
 
+  /* May be NULL. Stops every process where it is, and lets them go on (resume
+   * above is something else: it starts what was stopped). */
+  void (*pause)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+  void (*unpause)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+
   /* Frees the object; ends what runs, without keeping the loop busy for it
    * longer than needed. From any state. */
   void (*close)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);

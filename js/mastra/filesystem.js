@@ -91,7 +91,12 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   /** false for what cannot be reached, too; throws only if the sandbox cannot run. */
   async exists(path) {
     await this.#ready();
-    return this.#lease.native.file(WORKSPACE, verb.EXISTS, path).catch(() => false);
+    try {
+      return await this.#file('exists', verb.EXISTS, path, {});
+    } catch (error) {
+      if (error instanceof core.SandboxError) throw error;
+      return false;
+    }
   }
 
   async readdir(path, options) {

@@ -1,4 +1,5 @@
 // What the model is told about the sandbox and the files.
+import { limitsText } from '../limits.js';
 
 /** Mastra's rule: a string replaces the text, a function gets it. */
 export function resolveInstructions(override, makeDefault, requestContext) {
@@ -25,10 +26,8 @@ function networkLine({ network, networkAllow: hosts, level }) {
 }
 
 function limitsLine(facts) {
-  const limits = Object.keys(facts)
-    .filter(key => key.startsWith('limits.'))
-    .map(key => `${key.slice(7)} ${facts[key]}`);
-  return limits.length > 0 ? `Limits: ${limits.join(', ')}.` : '';
+  const text = limitsText(facts);
+  return text && `Limits: ${text}.`;
 }
 
 /** The sandbox: where commands run and what they may do. Reads facts only. */

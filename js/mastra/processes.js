@@ -97,6 +97,7 @@ export class SandboxSdkProcessHandle extends core.ProcessHandle {
       executionTimeMs: Math.round(exit.durationMs),
       killed: child.killed,
       timedOut: exit.timedOut,
+      ...(exit.reason ? { reason: exit.reason } : undefined),
       stdoutTruncated: this.stdoutTruncated,
       stderrTruncated: this.stderrTruncated,
       stdoutDroppedBytes: this.stdoutDroppedBytes,

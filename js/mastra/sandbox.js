@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 import * as core from '@mastra/core/workspace';
 
-import { argvFor, checkCommand, checkCwd, guard, joinCommand, resolveCwd, timeoutText } from '../command.js';
+import { argvFor, checkCommand, checkCwd, endNote, guard, joinCommand, resolveCwd } from '../command.js';
 import { invalid } from '../errors.js';
 import { openLease } from '../lease.js';
 import { checkDeclared, checkProtocol, portUrl } from '../network.js';
@@ -392,8 +392,8 @@ function checkMode(mode) {
 
 function resultOf(exit, command, args, timeout, retain, onStderr) {
   let { stderr } = exit;
-  if (exit.timedOut) {
-    const note = timeoutText(timeout);
+  const note = endNote(exit, timeout);
+  if (note) {
     onStderr?.(note);
     if (retain > 0) stderr += note;
   }
@@ -405,6 +405,7 @@ function resultOf(exit, command, args, timeout, retain, onStderr) {
     executionTimeMs: Math.round(exit.durationMs),
     killed: exit.killed || exit.timedOut || exit.signal !== 0,
     timedOut: exit.timedOut,
+    ...(exit.reason ? { reason: exit.reason } : undefined),
     stdoutTruncated: exit.stdoutDropped > 0,
     stderrTruncated: exit.stderrDropped > 0,
     stdoutDroppedBytes: exit.stdoutDropped,

@@ -28,6 +28,7 @@ struct FileCall {
   bool text = false;
   std::string path;
   std::string to;
+  bool has_to = false;
   std::string data;
   Napi::Reference<Napi::Value> bytes;  // keeps a Uint8Array's memory
   Names extensions;
@@ -201,11 +202,10 @@ int ReadCall(FileCall* call, const Napi::CallbackInfo& info,
   int rc = 0;
   call->request.verb =
       static_cast<sbx_file_verb>(info[1].As<Napi::Number>().Int32Value());
-  call->request.expected_mtime_ms = INT64_MIN;
   call->path = ReadPath(sandbox, scope, call->path, error, &rc);
   if (rc) return rc;
   call->request.path = call->path.c_str();
-  if (call->to.empty()) return 0;
+  if (!call->has_to) return 0;
   call->to = ReadPath(sandbox, scope, call->to, error, &rc);
   call->request.to = call->to.c_str();
   return rc;
@@ -218,12 +218,14 @@ bool ReadArguments(FileCall* call, const Napi::CallbackInfo& info) {
         .ThrowAsJavaScriptException();
     return false;
   }
+  call->request.expected_mtime_ms = INT64_MIN;
   if (!ReadText(info[2], "path", &call->path)) return false;
   if (!info[3].IsObject()) return true;
   auto options = info[3].As<Napi::Object>();
   Napi::Value to = options.Get("to");
+  call->has_to = !to.IsUndefined();
   return ReadRequestOptions(call, options) &&
-         (to.IsUndefined() || ReadText(to, "the second path", &call->to));
+         (!call->has_to || ReadText(to, "the second path", &call->to));
 }
 
 }  // namespace

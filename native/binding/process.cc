@@ -70,6 +70,7 @@ Napi::Function Process::Define(Napi::Env env) {
                          InstanceMethod<&Process::CloseStdin>("closeStdin"),
                          InstanceMethod<&Process::End>("end"),
                          InstanceMethod<&Process::Signal>("signal"),
+                         InstanceMethod<&Process::Resize>("resize"),
                          InstanceMethod<&Process::Output>("output"),
                          InstanceMethod<&Process::Dropped>("dropped"),
                          InstanceMethod<&Process::Release>("release"),
@@ -134,6 +135,8 @@ Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
   native.timeout_ms = Milliseconds(spec.Get("timeout"), 0);
   native.grace_ms = Milliseconds(spec.Get("grace"), kDefaultGrace);
   native.retain = Retain(spec.Get("retain"));
+  native.columns = Mask(spec.Get("columns"));
+  native.rows = Mask(spec.Get("rows"));
 
   Napi::Object object = GetAddon(env)->process_class.New({});
   if (env.IsExceptionPending()) return env.Undefined();
@@ -207,6 +210,7 @@ Napi::Value Process::MakeResult(Napi::Env env,
   object.Set("userUs", static_cast<double>(result.user_us));
   object.Set("systemUs", static_cast<double>(result.system_us));
   object.Set("maxRssBytes", static_cast<double>(result.max_rss_bytes));
+  if (result.reason) object.Set("reason", result.reason);
   if (result.error) object.Set("error", MakeError(env, *result.error).Value());
   for (int stream = 0; stream < 2; stream++) {
     sbx_retained kept = {};
@@ -275,6 +279,13 @@ Napi::Value Process::End(const Napi::CallbackInfo& info) {
 void Process::Signal(const Napi::CallbackInfo& info) {
   if (!process_ || !info[0].IsNumber()) return;
   sbx_process_signal(process_, info[0].As<Napi::Number>().Int32Value());
+}
+
+void Process::Resize(const Napi::CallbackInfo& info) {
+  if (process_) {
+    sbx_process_resize(process_, info[0].ToNumber().Uint32Value(),
+                       info[1].ToNumber().Uint32Value());
+  }
 }
 
 Napi::Value Process::Output(const Napi::CallbackInfo& info) {

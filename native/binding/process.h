@@ -26,6 +26,7 @@ class Process : public Napi::ObjectWrap<Process> {
   void CloseStdin(const Napi::CallbackInfo& info);
   Napi::Value End(const Napi::CallbackInfo& info);
   void Signal(const Napi::CallbackInfo& info);
+  void Resize(const Napi::CallbackInfo& info);
   Napi::Value Output(const Napi::CallbackInfo& info);
   Napi::Value Dropped(const Napi::CallbackInfo& info);
   void Release(const Napi::CallbackInfo& info);

@@ -59,6 +59,8 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Connect>("connect"),
           InstanceMethod<&Sandbox::Stop>("stop"),
           InstanceMethod<&Sandbox::Resume>("resume"),
+          InstanceMethod<&Sandbox::Pause>("pause"),
+          InstanceMethod<&Sandbox::Unpause>("unpause"),
           InstanceMethod<&Sandbox::Destroy>("destroy"),
           InstanceMethod<&Sandbox::Close>("close"),
           InstanceMethod<&Sandbox::Touch>("touch"),
@@ -158,6 +160,15 @@ Napi::Value Sandbox::Stop(const Napi::CallbackInfo&) {
 
 Napi::Value Sandbox::Resume(const Napi::CallbackInfo&) {
   return Begin(state_ ? state_->sandbox->provider->resume : nullptr, "resume");
+}
+
+Napi::Value Sandbox::Pause(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->pause : nullptr, "pause");
+}
+
+Napi::Value Sandbox::Unpause(const Napi::CallbackInfo&) {
+  return Begin(state_ ? state_->sandbox->provider->unpause : nullptr,
+               "unpause");
 }
 
 Napi::Value Sandbox::Destroy(const Napi::CallbackInfo&) {

@@ -39,6 +39,8 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
   Napi::Value Connect(const Napi::CallbackInfo& info);
   Napi::Value Stop(const Napi::CallbackInfo& info);
   Napi::Value Resume(const Napi::CallbackInfo& info);
+  Napi::Value Pause(const Napi::CallbackInfo& info);
+  Napi::Value Unpause(const Napi::CallbackInfo& info);
   Napi::Value Destroy(const Napi::CallbackInfo& info);
   Napi::Value Close(const Napi::CallbackInfo& info);
   Napi::Value File(const Napi::CallbackInfo& info);

@@ -11,6 +11,7 @@
 
 enum { SBX__FILES_SOFT = 65536 };
 #define SBX__MEMLOCK ((rlim_t) 8 << 20)
+#define SBX__DATA_SPARE ((uint64_t) 512 << 20)
 
 static const unsigned long sbx__secure =
     SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
@@ -45,6 +46,29 @@ static int sbx__cap(int which, rlim_t max) {
   return setrlimit(which, &next);
 }
 
+/* A single file may take the whole workspace; a process half a gigabyte more
+ * memory than all may use together, so that nothing is gone before the watcher
+ * looks. */
+static void sbx__sizes(const struct sbx_config* config,
+                       struct sbx_limits* limits) {
+  limits->file_size = config->file_size;
+  if (config->workspace_size > 0 &&
+      (limits->file_size == 0 || config->workspace_size < limits->file_size))
+    limits->file_size = config->workspace_size;
+  if (config->memory > 0) limits->data = config->memory + SBX__DATA_SPARE;
+}
+
+void sbx_limits_of_none(const struct sbx_config* config,
+                        struct sbx_limits* limits) {
+  struct rlimit files;
+
+  sbx__sizes(config, limits);
+  if (config->nofile == UINT64_MAX) return;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  limits->files_hard = sbx__min(files.rlim_max, config->nofile);
+  limits->files_soft = sbx__min(files.rlim_cur, limits->files_hard);
+}
+
 int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits) {
   struct rlimit files, processes;
 
@@ -55,6 +79,7 @@ int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits) {
   if (getrlimit(RLIMIT_NPROC, &processes) != 0) return -1;
 
   limits->apply = true;
+  sbx__sizes(config, limits);
   limits->files_hard = sbx__min(files.rlim_max, config->nofile);
   limits->files_soft = sbx__min(limits->files_hard, SBX__FILES_SOFT);
   limits->processes = sbx__min(processes.rlim_max, config->nproc);

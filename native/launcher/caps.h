@@ -14,6 +14,8 @@ struct sbx_limits {
   uint64_t processes;
   uint64_t files_soft;
   uint64_t files_hard;
+  uint64_t file_size; /* 0: none; and one more applies where `apply` is false */
+  uint64_t data;
 };
 
 /* Empties every capability set for good and hides this process from ptrace
@@ -28,5 +30,10 @@ int sbx_limits_set(const struct sbx_config* config, struct sbx_limits* limits);
  * of ids comes between them. */
 void sbx_caps_bound(void);
 int sbx_caps_clear(void);
+
+/* Those of the commands where they are not isolated: what was asked for, and
+ * no number of processes, which would be one of the whole user. */
+void sbx_limits_of_none(const struct sbx_config* config,
+                        struct sbx_limits* limits);
 
 #endif

@@ -161,6 +161,16 @@ static int sbx__item(struct sbx_config* c, uint32_t tag, const char* value,
       return sbx__number(value, len, UINT64_MAX, &c->nofile);
     case SBX_CONFIG_TMP_BYTES:
       return sbx__number(value, len, UINT64_MAX, &c->tmp_bytes);
+    case SBX_CONFIG_MEMORY:
+      return sbx__number(value, len, INT64_MAX, &c->memory);
+    case SBX_CONFIG_CPU:
+      return sbx__number(value, len, UINT32_MAX, &c->cpu);
+    case SBX_CONFIG_FILE_SIZE:
+      return sbx__number(value, len, INT64_MAX, &c->file_size);
+    case SBX_CONFIG_WORKSPACE_SIZE:
+      return sbx__number(value, len, INT64_MAX, &c->workspace_size);
+    case SBX_CONFIG_CGROUP:
+      return (c->cgroup = sbx__path(value, len)) ? 0 : sbx__invalid();
     case SBX_CONFIG_FAIL_STEP:
       rc = sbx__number(value, len, SBX_SETUP_COUNT, &n);
       c->fail_step = (uint32_t) n;

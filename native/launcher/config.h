@@ -44,6 +44,11 @@ struct sbx_config {
   uint64_t nproc;
   uint64_t nofile;
   uint64_t tmp_bytes;
+  uint64_t memory; /* 0: no limit, as with the next three */
+  uint64_t cpu;    /* thousandths of a core */
+  uint64_t file_size;
+  uint64_t workspace_size;
+  const char* cgroup; /* tests only */
   uint32_t fail_step;
   int fail_errno;
   struct sbx_place* places;

@@ -38,16 +38,6 @@ static int sbx__step(struct sbx__confined* s, uint32_t step, const char* what) {
   return sbx_report_step(&s->report, s->in->config, step, what);
 }
 
-static void sbx__wait_for_monitor(int lifeline) {
-  char byte;
-  ssize_t n;
-
-  do {
-    n = read(lifeline, &byte, 1);
-  } while (n < 0 && errno == EINTR);
-  if (n != 1) _exit(1);
-}
-
 /* Here the descendants have to be killed by hand, so that no death may come
  * unheard: no parent-death signal. */
 static int sbx__become(struct sbx__confined* s) {
@@ -176,7 +166,7 @@ void sbx_setup_confined(const struct sbx_setup_input* in) {
   s.spec.control = in->control;
   s.spec.lifeline = in->lifeline;
   umask(022);
-  sbx__wait_for_monitor(in->lifeline);
+  sbx_setup_watch(in, &s.spec, sbx_setup_wait(in->lifeline));
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (sbx__confine(&s) == 0) sbx_zygote_run(s.zygote);
   sbx_report_fail(&s.report, in->control);

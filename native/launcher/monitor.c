@@ -19,8 +19,10 @@
 #include <sys/wait.h>
 
 #include "../remove.h"
+#include "cgroup.h"
 #include "config.h"
 #include "ids.h"
+#include "quota.h"
 #include "report.h"
 #include "scratch.h"
 #include "setup.h"
@@ -39,6 +41,8 @@ struct sbx__monitor {
   const char* name;
   struct sbx_scratch scratch;
   bool keep;       /* the host said that the session folder stays */
+  struct sbx_cgroup cgroup;
+  struct sbx_quota* quota; /* NULL: the workspace has no limit */
 };
 
 static int sbx__step(struct sbx__monitor* m, uint32_t step, const char* what) {
@@ -99,6 +103,16 @@ static int sbx__scratch(struct sbx__monitor* m) {
   return sbx_scratch_make(&m->scratch, &m->config);
 }
 
+static int sbx__watch_workspace(struct sbx__monitor* m) {
+  int fd;
+
+  if (m->config.workspace_size == 0) return 0;
+  fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  m->quota = sbx_quota_new(fd, m->config.workspace_size);
+  return m->quota == NULL ? -1 : 0;
+}
+
 static int sbx__idmap(struct sbx__monitor* m) {
   if (m->config.level == SBX_LEVEL_LANDLOCK) return 0;
   if (sbx__step(m, SBX_SETUP_IDMAP, m->config.workspace)) return -1;
@@ -123,7 +137,8 @@ __attribute__((noreturn)) static void sbx__inside(struct sbx__monitor* m) {
   struct sbx_setup_input in = {.config = &m->config,
                                .control = SBX_FD_CONTROL,
                                .lifeline = m->lifeline[0],
-                               .tree = m->tree};
+                               .tree = m->tree,
+                               .cgroup = &m->cgroup};
 
   close(m->lifeline[1]);
   close(SBX_FD_LIFE);
@@ -131,6 +146,8 @@ __attribute__((noreturn)) static void sbx__inside(struct sbx__monitor* m) {
   close(m->proc);
   if (m->parent >= 0) close(m->parent);
   sbx_scratch_close(&m->scratch);
+  if (m->quota != NULL) sbx_quota_free(m->quota);
+  sbx_cgroup_close(&m->cgroup);
   if (m->config.level == SBX_LEVEL_NONE) sbx_setup_outside(&in);
   if (m->config.level == SBX_LEVEL_LANDLOCK) sbx_setup_confined(&in);
   sbx_setup_inside(&in);
@@ -167,12 +184,18 @@ static int sbx__map(struct sbx__monitor* m) {
 }
 
 static int sbx__start(struct sbx__monitor* m) {
+  char word = SBX_WORD_GO;
+
   if (sbx__configure(m) != 0 || sbx__enter_workspace(m) != 0) return -1;
   if (sbx__scratch(m) != 0) return -1;
+  if (sbx__watch_workspace(m) != 0) return -1;
+  sbx_cgroup_make(&m->cgroup, &m->config);
   if (sbx__idmap(m) != 0 || sbx__start_child(m) != 0) return -1;
   if (sbx__map(m) != 0) return -1;
   /* From now on the child tells about failures. */
-  if (write(m->lifeline[1], "g", 1) != 1) return -1;
+  if (sbx_cgroup_enter(&m->cgroup, m->child)) word = SBX_WORD_GROUP;
+  if (write(m->lifeline[1], &word, 1) != 1) return -1;
+  fcntl(m->lifeline[1], F_SETFL, O_WRONLY | O_NONBLOCK);
   return 0;
 }
 
@@ -213,13 +236,27 @@ static bool sbx__on_life(struct sbx__monitor* m) {
   return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
 
+static int sbx__wait(const struct sbx__monitor* m) {
+  return m->quota == NULL || m->child == 0 ? -1 : sbx_quota_wait(m->quota);
+}
+
+static void sbx__check_workspace(struct sbx__monitor* m) {
+  char word = SBX_WORD_FULL;
+  ssize_t n;
+
+  if (m->quota == NULL || m->child == 0 || !sbx_quota_step(m->quota)) return;
+  n = write(m->lifeline[1], &word, 1);
+  (void) n; /* a full pipe holds this word many times */
+}
+
 /* Also after PID 1 has gone: the files belong to the host until it closes. */
 static void sbx__watch(struct sbx__monitor* m) {
   struct pollfd polled[2] = {{SBX_FD_LIFE, POLLIN, 0},
                              {m->signals, POLLIN, 0}};
 
   for (;;) {
-    if (poll(polled, 2, -1) < 0) continue;
+    if (poll(polled, 2, sbx__wait(m)) < 0) continue;
+    if (sbx__wait(m) == 0) sbx__check_workspace(m);
     if (polled[1].revents != 0) sbx__on_signal(m);
     if (polled[0].revents != 0 && sbx__on_life(m)) return;
   }
@@ -256,6 +293,9 @@ int sbx_monitor_run(void) {
   sbx__watch(&m);
   sbx__end_child(&m);
   sbx_scratch_remove(&m.scratch);
+  sbx_cgroup_end(&m.cgroup);
+  sbx_cgroup_close(&m.cgroup);
+  if (m.quota != NULL) sbx_quota_free(m.quota);
   if (m.parent >= 0 && !m.keep) sbx_remove_tree(m.parent, m.name);
   return 0;
 }

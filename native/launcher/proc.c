@@ -55,6 +55,7 @@ static bool sbx__parse(char* text, struct sbx_proc* p) {
     if (s == NULL) return false;
     s++;
     if (field + 1 == 4) p->parent = (pid_t) strtol(s, NULL, 10);
+    if (field + 1 == 20) p->threads = (uint32_t) strtoul(s, NULL, 10);
     if (field + 1 == 6) p->session = (pid_t) strtol(s, NULL, 10);
   }
   p->start = strtoull(s, NULL, 10);

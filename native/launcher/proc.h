@@ -12,6 +12,7 @@ struct sbx_proc {
   pid_t parent;
   pid_t session;
   char state;
+  uint32_t threads;
   bool member; /* scratch of the caller, cleared by a scan */
   uint64_t start; /* with the pid the identity of a process */
 };

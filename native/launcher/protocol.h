@@ -26,6 +26,13 @@ enum {
   SBX_LIFE_REMOVE = 'R' /* remove it after all */
 };
 
+/* What the monitor says to PID 1 over the lifeline, a byte each. */
+enum {
+  SBX_WORD_GO = 'g',    /* begin */
+  SBX_WORD_GROUP = 'G', /* begin; you are in the session's control group */
+  SBX_WORD_FULL = 'W'   /* the workspace has grown beyond its limit */
+};
+
 /* ---- configuration ---- */
 
 /* Records follow each other: header, then len bytes, padded to 8. Numbers are
@@ -74,7 +81,15 @@ enum sbx_config_tag {
                                the folders home, tmp, shm and lib, and removes
                                it; lib holds SBX_SCRATCH_LIBRARY */
   SBX_CONFIG_TCP_PORT,      /* number, repeated: may be bound, connected to */
-  SBX_CONFIG_TCP_CONNECT    /* number, repeated: may be connected to */
+  SBX_CONFIG_TCP_CONNECT,   /* number, repeated: may be connected to */
+
+  /* Limits; absent: none. */
+  SBX_CONFIG_MEMORY = 400,    /* number: bytes of all processes together */
+  SBX_CONFIG_CPU = 401,       /* number: thousandths of a core */
+  SBX_CONFIG_FILE_SIZE = 402, /* number: bytes of one file */
+  SBX_CONFIG_WORKSPACE_SIZE = 403, /* number: bytes on disk */
+  SBX_CONFIG_CGROUP = 404 /* path: tests only, the control group to make the
+                             session's in, in place of the launcher's own */
 };
 
 /* Loaded by commands (LD_PRELOAD); it keeps named semaphores and shared memory
@@ -143,6 +158,9 @@ enum sbx_msg_type {
   SBX_MSG_DRAIN,     /* fds: read ends to read and drop until EOF */
   SBX_MSG_CONNECT = 30, /* a: port; 127.0.0.1, then ::1. Answer CONNECTED */
   SBX_MSG_LISTEN = 31,  /* a: port on 127.0.0.1. Answer LISTENING */
+  SBX_MSG_PAUSE = 40,   /* stops every process; answered by PAUSED. The host
+                           sends no SPAWN until UNPAUSE. */
+  SBX_MSG_UNPAUSE = 41, /* lets go on what PAUSE stopped; answered by UNPAUSED */
 
   /* PID 1 -> host */
   SBX_MSG_READY = 64, /* a: Landlock ABI in force (0: none); b: enum
@@ -154,12 +172,28 @@ enum sbx_msg_type {
   SBX_MSG_EXIT,       /* a: wait status; payload: struct sbx_usage */
   SBX_MSG_EMPTY,
   SBX_MSG_CONNECTED = 90, /* a: 0 and the socket as fd, or errno */
-  SBX_MSG_LISTENING = 91  /* the same */
+  SBX_MSG_LISTENING = 91, /* the same */
+  SBX_MSG_TERMINAL = 100, /* fd: master of the command's terminal; before
+                             SPAWNED or REFUSED */
+  SBX_MSG_LIMIT = 101,    /* a: enum sbx_limit that the command reached; before
+                             its EXIT. payload: uint64_t, the limit */
+  SBX_MSG_PAUSED = 102,   /* a: 1 = by the control group's freezer */
+  SBX_MSG_UNPAUSED = 103  /* also for a PAUSE before it that was not reached; so
+                             does EMPTY, since END of ALL ends a pause */
+};
+
+enum sbx_limit {
+  SBX_LIMIT_MEMORY = 1, /* the command was killed */
+  SBX_LIMIT_WORKSPACE,  /* the command was killed */
+  SBX_LIMIT_FILE_SIZE,  /* the kernel refused, with SIGXFSZ */
+  SBX_LIMIT_PROCESSES   /* the kernel refused to start more */
 };
 
 enum sbx_spawn_flag {
   SBX_SPAWN_STDIN_FD = 1, /* else stdin is /dev/null */
-  SBX_SPAWN_MEMFD = 2
+  SBX_SPAWN_MEMFD = 2,
+  SBX_SPAWN_TERMINAL = 0x100 /* no stdin, stdout and stderr come with it: PID 1
+                                makes a terminal. b: columns | rows << 16 */
 };
 
 enum sbx_spawn_stage { SBX_STAGE_REQUEST = 1, SBX_STAGE_CWD, SBX_STAGE_FORK, SBX_STAGE_EXEC };
@@ -177,7 +211,12 @@ enum sbx_ready_flag {
   SBX_READY_NOTIFIER = 4, /* chmod with set-id bits is supervised */
 
   /* SBX_LEVEL_LANDLOCK: commands have the ids of other processes of the host */
-  SBX_READY_SHARED_IDS = 0x100
+  SBX_READY_SHARED_IDS = 0x100,
+
+  SBX_READY_CGROUP_MEMORY = 0x10000, /* the limit is the control group's */
+  SBX_READY_CGROUP_PIDS = 0x20000,
+  SBX_READY_CGROUP_CPU = 0x40000,
+  SBX_READY_FREEZER = 0x80000 /* PAUSE uses the control group's freezer */
 };
 
 struct sbx_usage {

@@ -38,7 +38,7 @@ static int sbx__step(struct sbx__setup* s, uint32_t step, const char* what) {
 /* The monitor writes the id maps first. If it dies, its end of the pipe closes
  * and so does this launcher; a parent-death signal alone could come too early
  * to be heard. */
-static void sbx__wait_for_monitor(int lifeline) {
+char sbx_setup_wait(int lifeline) {
   char byte;
   ssize_t n;
 
@@ -46,6 +46,32 @@ static void sbx__wait_for_monitor(int lifeline) {
     n = read(lifeline, &byte, 1);
   } while (n < 0 && errno == EINTR);
   if (n != 1) _exit(1);
+  return byte;
+}
+
+/* What watches over the limits: the control group where the monitor could put
+ * us into one, else this process. */
+void sbx_setup_watch(const struct sbx_setup_input* in,
+                     struct sbx_zygote_spec* spec, char word) {
+  const struct sbx_config* c = in->config;
+  const struct sbx_cgroup* g = in->cgroup;
+  bool grouped = word == SBX_WORD_GROUP;
+
+  spec->freezer = (struct sbx_freezer){-1, -1, -1, -1};
+  spec->memory_events = -1;
+  if (grouped) {
+    spec->ready_flags |= g->flags;
+    spec->memory_events = g->memory_events;
+    if (g->flags & SBX_READY_FREEZER) spec->freezer = g->freezer;
+  }
+  spec->memory = c->memory;
+  spec->file_size = c->file_size;
+  spec->workspace_size = c->workspace_size;
+  spec->watch.memory =
+      spec->ready_flags & SBX_READY_CGROUP_MEMORY ? 0 : c->memory;
+  spec->watch.processes = spec->alone ? c->nproc : 0;
+  spec->watch.alone = spec->alone;
+  spec->watch.workspace = c->workspace_size > 0;
 }
 
 static int sbx__become(struct sbx__setup* s) {
@@ -174,7 +200,7 @@ void sbx_setup_inside(const struct sbx_setup_input* in) {
   s.spec.ready_flags = SBX_READY_OWN_PROC;
   if (in->tree >= 0) s.spec.ready_flags |= SBX_READY_IDMAPPED;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sbx__wait_for_monitor(in->lifeline);
+  sbx_setup_watch(in, &s.spec, sbx_setup_wait(in->lifeline));
   if (sbx__inside(&s) == 0) sbx_zygote_run(s.zygote);
   sbx_report_fail(&s.report, in->control);
   _exit(1);
@@ -185,7 +211,8 @@ void sbx_setup_outside(const struct sbx_setup_input* in) {
 
   sbx__init(&s, in);
   /* No parent-death signal: here the descendants have to be killed first. */
-  sbx__wait_for_monitor(in->lifeline);
+  sbx_setup_watch(in, &s.spec, sbx_setup_wait(in->lifeline));
+  sbx_limits_of_none(in->config, &s.spec.limits);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (sbx__step(&s, SBX_SETUP_READY, "") == 0 &&
       sbx__folders(&s, in->config->workspace) == 0 && sbx__prepare(&s) == 0)

@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "terminal.h"
+
 #define SBX__DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 enum { SBX__STACK_SIZE = 64 * 1024 };
@@ -28,6 +30,7 @@ struct sbx__child {
   const char** paths; /* candidates for the program, ended by NULL */
   const int* fds;
   const struct sbx_limits* limits;
+  bool terminal;
   uint32_t stage;
   int error;
 };
@@ -46,10 +49,13 @@ int sbx_spawner_init(struct sbx_spawner* s) {
 static void sbx__limit(const struct sbx_limits* l) {
   struct rlimit files = {l->files_soft, l->files_hard};
   struct rlimit processes = {l->processes, l->processes};
+  struct rlimit size = {l->file_size, l->file_size};
+  struct rlimit data = {l->data, l->data};
 
-  if (!l->apply) return;
-  setrlimit(RLIMIT_NOFILE, &files);
-  setrlimit(RLIMIT_NPROC, &processes);
+  if (l->file_size > 0) setrlimit(RLIMIT_FSIZE, &size);
+  if (l->data > 0) setrlimit(RLIMIT_DATA, &data);
+  if (l->files_hard > 0) setrlimit(RLIMIT_NOFILE, &files);
+  if (l->apply) setrlimit(RLIMIT_NPROC, &processes);
 }
 
 /* As execvp does: a file without a header is a script. */
@@ -87,6 +93,7 @@ static int sbx__child(void* arg) {
     if (i == 3) {
       /* All others are close-on-exec as well; this is the second lock. */
       syscall(SBX_SYS_CLOSE_RANGE, 3u, ~0u, 0);
+      if (c->terminal) sbx_terminal_control();
       sbx__limit(c->limits);
       sigemptyset(&none);
       sigprocmask(SIG_SETMASK, &none, NULL);
@@ -256,7 +263,8 @@ static pid_t sbx__clone(struct sbx_spawner* s, struct sbx__child* c) {
 
 pid_t sbx_spawn(struct sbx_spawner* s, char* payload, size_t len,
                 const int fds[3], uint32_t* stage) {
-  struct sbx__child c = {.fds = fds, .limits = &s->limits};
+  struct sbx__child c = {
+      .fds = fds, .limits = &s->limits, .terminal = s->terminal};
   pid_t pid;
 
   *stage = SBX_STAGE_REQUEST;

@@ -15,6 +15,7 @@ struct sbx_spawner {
   struct sbx_limits limits;
   struct sbx_supervisor* supervisor; /* NULL: none */
   struct sbx_nursery* nursery;       /* NULL: this thread starts commands */
+  bool terminal; /* descriptor 0 of the next command is to control it */
   char* stack; /* of the child, up to its exec */
   char* arena;
   size_t arena_size;

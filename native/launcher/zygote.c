@@ -17,7 +17,10 @@
 #include <time.h>
 
 #include "dial.h"
+#include "outbox.h"
+#include "pause.h"
 #include "spawn.h"
+#include "terminal.h"
 #include "tree.h"
 
 enum {
@@ -34,13 +37,8 @@ struct sbx__command {
   uint32_t id;
   pid_t pid;
   uint64_t exited; /* 0: it runs */
+  bool full;       /* no more processes could be started while it ran */
   char streams[2][SBX_STREAM_NAME];
-};
-
-struct sbx__packet {
-  struct sbx__packet* next;
-  size_t len;
-  char bytes[sizeof(struct sbx_msg) + sizeof(struct sbx_usage)];
 };
 
 /* Ending everything. */
@@ -63,10 +61,12 @@ struct sbx_zygote {
   size_t trees_len;
   size_t trees_size;
   struct sbx_procs procs;
-  struct sbx__packet* out;
-  struct sbx__packet* out_last; /* of a queue that is not empty */
+  struct sbx_outbox out;
   struct sbx__end_all end_all;
   struct sbx_dialer dialer;
+  struct sbx_watch* watch;
+  struct sbx_pause* pause;
+  uint64_t memory_kills; /* by the kernel, as far as they were told */
   _Alignas(8) char in[sizeof(struct sbx_msg) + SBX_MSG_INLINE_MAX];
 };
 
@@ -121,38 +121,28 @@ static bool sbx__try_send(struct sbx_zygote* z, const void* bytes, size_t len) {
 }
 
 static void sbx__flush(struct sbx_zygote* z) {
-  while (z->out != NULL) {
-    struct sbx__packet* p = z->out;
-
-    if (!sbx__try_send(z, p->bytes, p->len)) return;
-    z->out = p->next;
-    free(p);
+  while (z->out.first != NULL) {
+    if (!sbx__try_send(z, z->out.first->bytes, z->out.first->len)) return;
+    sbx_outbox_drop(&z->out);
   }
   sbx__watch(z, z->spec.control, EPOLLIN, EPOLL_CTL_MOD);
 }
 
 static void sbx__answer(struct sbx_zygote* z, const struct sbx_msg* msg,
                         const struct sbx_usage* usage) {
-  struct sbx__packet packet = {.len = sizeof(*msg)};
-  struct sbx__packet* p;
+  struct sbx_packet packet = {.len = sizeof(*msg)};
 
   memcpy(packet.bytes, msg, sizeof(*msg));
   if (usage != NULL) {
     memcpy(packet.bytes + sizeof(*msg), usage, sizeof(*usage));
     packet.len += sizeof(*usage);
   }
-  if (z->out == NULL && sbx__try_send(z, packet.bytes, packet.len)) return;
-
-  p = malloc(sizeof(*p));
-  if (p == NULL) sbx__exit(z); /* an exit that nobody hears of is worse */
-  *p = packet;
-  if (z->out == NULL)
+  if (z->out.first == NULL) {
+    if (sbx__try_send(z, packet.bytes, packet.len)) return;
     sbx__watch(z, z->spec.control, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
-  if (z->out == NULL)
-    z->out = p;
-  else
-    z->out_last->next = p;
-  z->out_last = p;
+  }
+  /* An exit that nobody hears of is worse than the end. */
+  if (sbx_outbox_put(&z->out, &packet) != 0) sbx__exit(z);
 }
 
 static void sbx__send_ready(struct sbx_zygote* z) {
@@ -238,15 +228,35 @@ static char* sbx__read_memfd(int fd, size_t* len) {
   return bytes;
 }
 
+/* One end for all three; the other goes to the host before the command can
+ * write. A host that has no room for it now may ask again. */
+static bool sbx__terminal_fds(const struct sbx_zygote* z,
+                              struct sbx__request* r, int fds[3], int* memfd) {
+  bool large = (r->msg.a & SBX_SPAWN_MEMFD) != 0;
+  int master, slave;
+
+  errno = EINVAL;
+  if (r->fds_len != (large ? 1 : 0)) return false;
+  if (r->msg.a & SBX_SPAWN_STDIN_FD) return false;
+  master = sbx_terminal_open(r->msg.b, &slave);
+  if (master < 0) return false;
+  *memfd = large ? r->fds[0] : -1;
+  fds[0] = fds[1] = fds[2] = r->fds[r->fds_len++] = slave;
+  return sbx_terminal_send(z->spec.control, r->msg.id, master) == 0;
+}
+
 /* Sorts the descriptors of a SPAWN: stdin if any, stdout, stderr, payload. */
 static bool sbx__spawn_fds(const struct sbx_zygote* z,
-                           const struct sbx__request* r, int fds[3],
-                           int* memfd) {
+                           struct sbx__request* r, int fds[3], int* memfd) {
   size_t want = 2, at = 0;
 
   *memfd = -1;
-  if (r->msg.a & ~(uint32_t) (SBX_SPAWN_STDIN_FD | SBX_SPAWN_MEMFD))
+  errno = EINVAL;
+  if (r->msg.a & ~(uint32_t) (SBX_SPAWN_STDIN_FD | SBX_SPAWN_MEMFD |
+                              SBX_SPAWN_TERMINAL))
     return false;
+  if (r->msg.a & SBX_SPAWN_TERMINAL)
+    return sbx__terminal_fds(z, r, fds, memfd);
   if (r->msg.a & SBX_SPAWN_STDIN_FD) want++;
   if (r->msg.a & SBX_SPAWN_MEMFD) want++;
   if (r->fds_len != want) return false;
@@ -267,6 +277,8 @@ static void sbx__started(struct sbx_zygote* z, uint32_t id, pid_t pid,
   c->id = id;
   c->pid = pid;
   c->exited = 0;
+  c->full = false;
+  sbx_watch_started(z->watch, sbx__now());
   sbx_stream_name(fds[1], c->streams[0]);
   sbx_stream_name(fds[2], c->streams[1]);
 }
@@ -279,7 +291,7 @@ static void sbx__on_spawn(struct sbx_zygote* z, struct sbx__request* r) {
   pid_t pid;
 
   if (!sbx__spawn_fds(z, r, fds, &memfd)) {
-    sbx__refuse(z, r->msg.id, SBX_STAGE_REQUEST, EINVAL);
+    sbx__refuse(z, r->msg.id, SBX_STAGE_REQUEST, errno);
     return;
   }
   if (!sbx__grow((void**) &z->commands, &z->commands_size, z->commands_len,
@@ -292,6 +304,7 @@ static void sbx__on_spawn(struct sbx_zygote* z, struct sbx__request* r) {
     sbx__refuse(z, r->msg.id, SBX_STAGE_REQUEST, errno);
     return;
   }
+  z->spawner.terminal = (r->msg.a & SBX_SPAWN_TERMINAL) != 0;
   pid = sbx_spawn(&z->spawner, payload, len, fds, &stage);
   if (pid > 0)
     sbx__started(z, r->msg.id, pid, fds);
@@ -302,6 +315,44 @@ static void sbx__on_spawn(struct sbx_zygote* z, struct sbx__request* r) {
 
 static uint64_t sbx__us(const struct timeval* t) {
   return (uint64_t) t->tv_sec * 1000000 + (uint64_t) t->tv_usec;
+}
+
+static void sbx__tell_limit(struct sbx_zygote* z, uint32_t id, uint32_t limit,
+                            uint64_t value) {
+  struct sbx_msg msg = {.type = SBX_MSG_LIMIT, .id = id, .a = limit};
+  struct sbx_usage payload = {.user_us = value}; /* its first eight bytes */
+
+  sbx__answer(z, &msg, &payload);
+}
+
+/* The kernel says that it ran out of processes to the program alone. */
+static bool sbx__was_full(struct sbx_zygote* z, const struct sbx__command* c) {
+  if (c->full) return true;
+  if (z->spec.watch.processes == 0) return false;
+  return sbx_procs_scan(&z->procs, z->proc) == 0 &&
+         sbx_watch_is_full(z->watch, &z->procs);
+}
+
+/* What of the limits may be behind a bad end. */
+static void sbx__explain(struct sbx_zygote* z, const struct sbx__command* c,
+                         int status) {
+  const struct sbx_zygote_spec* s = &z->spec;
+  int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                 : WEXITSTATUS(status);
+  uint64_t kills;
+
+  if (code == 0) return;
+  kills = sbx_cgroup_kills(s->memory_events);
+  if (kills > z->memory_kills) {
+    z->memory_kills = kills;
+    sbx__tell_limit(z, c->id, SBX_LIMIT_MEMORY, s->memory);
+  } else if (code == 128 + SIGXFSZ && s->limits.file_size > 0) {
+    bool own = s->limits.file_size == s->file_size;
+    sbx__tell_limit(z, c->id, own ? SBX_LIMIT_FILE_SIZE : SBX_LIMIT_WORKSPACE,
+                    s->limits.file_size);
+  } else if (sbx__was_full(z, c)) {
+    sbx__tell_limit(z, c->id, SBX_LIMIT_PROCESSES, s->watch.processes);
+  }
 }
 
 static void sbx__exited(struct sbx_zygote* z, pid_t pid, int status,
@@ -317,6 +368,7 @@ static void sbx__exited(struct sbx_zygote* z, pid_t pid, int status,
     if (c->pid != pid || c->exited != 0) continue;
     msg.id = c->id;
     c->exited = sbx__now();
+    sbx__explain(z, c, status);
     sbx__answer(z, &msg, &usage);
     sbx__forget_old(z, c->exited);
     return;
@@ -375,6 +427,11 @@ static void sbx__on_signal(struct sbx_zygote* z, const struct sbx__request* r) {
   }
 }
 
+static void sbx__tell_paused(struct sbx_zygote* z, uint32_t type) {
+  struct sbx_msg msg = {.type = type, .a = sbx_pause_is_frozen(z->pause)};
+  sbx__answer(z, &msg, NULL);
+}
+
 static void sbx__kill_all(struct sbx_zygote* z) {
   if (z->spec.alone)
     sbx__signal_all(z, SIGKILL);
@@ -387,6 +444,7 @@ static void sbx__on_end_all(struct sbx_zygote* z, uint64_t grace) {
 
   if (!z->end_all.active || at < z->end_all.kill_at) z->end_all.kill_at = at;
   z->end_all.active = true;
+  sbx_pause_end(z->pause, &z->procs);
   if (grace > 0) {
     sbx__signal_all(z, SIGTERM);
     sbx__signal_all(z, SIGCONT);
@@ -446,7 +504,7 @@ static void sbx__step_trees(struct sbx_zygote* z, uint64_t now) {
 }
 
 /* Does what is due and returns how long the loop may sleep. */
-static int sbx__work(struct sbx_zygote* z) {
+static int sbx__work_ends(struct sbx_zygote* z) {
   uint64_t now, next = UINT64_MAX;
   size_t i;
 
@@ -465,6 +523,118 @@ static int sbx__work(struct sbx_zygote* z) {
   if (next == UINT64_MAX) return -1;
   if (next <= now) return 0;
   return next - now < 60000 ? (int) (next - now) : 60000;
+}
+
+/* ---- limits ---- */
+
+/* The pids of the commands that run, or NULL; the caller frees it. */
+static pid_t* sbx__running(const struct sbx_zygote* z, size_t* count) {
+  pid_t* pids = calloc(z->commands_len + 1, sizeof(*pids));
+  size_t i;
+
+  *count = 0;
+  for (i = 0; pids != NULL && i < z->commands_len; i++)
+    if (z->commands[i].exited == 0) pids[(*count)++] = z->commands[i].pid;
+  return pids;
+}
+
+static void sbx__on_end(struct sbx_zygote* z, const struct sbx__request* r);
+
+static void sbx__punish(struct sbx_zygote* z, const struct sbx_culprit* who,
+                        uint32_t limit, uint64_t value) {
+  struct sbx__request end = {
+      .msg = {.type = SBX_MSG_END, .a = 0, .b = SBX_SCOPE_TREE}};
+  size_t i;
+
+  if (who->command == 0) {
+    if (who->session != 0) sbx_watch_kill(&z->procs, who);
+    return;
+  }
+  for (i = 0; i < z->commands_len; i++) {
+    struct sbx__command* c = &z->commands[i];
+    if (c->pid != who->command || c->exited != 0) continue;
+    sbx__tell_limit(z, c->id, limit, value);
+    end.msg.id = c->id;
+    sbx__on_end(z, &end);
+    return;
+  }
+}
+
+static int sbx__scan(struct sbx_zygote* z) {
+  if (sbx_procs_scan(&z->procs, z->proc) != 0) return -1;
+  if (!z->spec.alone) sbx_watch_keep_below(&z->procs);
+  return 0;
+}
+
+static void sbx__look(struct sbx_zygote* z, uint64_t now) {
+  struct sbx_culprit who;
+  size_t count, i;
+  pid_t* pids = sbx__running(z, &count);
+
+  if (sbx__scan(z) == 0 && pids != NULL) {
+    if (z->procs.len == 0) sbx_watch_idle(z->watch);
+    if (sbx_watch_is_full(z->watch, &z->procs))
+      for (i = 0; i < z->commands_len; i++) z->commands[i].full = true;
+    if (z->procs.len > 0 &&
+        sbx_watch_memory(z->watch, &z->procs, z->proc, now, pids, count, &who))
+      sbx__punish(z, &who, SBX_LIMIT_MEMORY, z->spec.memory);
+    sbx_watch_sample(z->watch, &z->procs, z->proc);
+  }
+  free(pids);
+}
+
+static void sbx__on_full_workspace(struct sbx_zygote* z) {
+  struct sbx_culprit who;
+  size_t count;
+  pid_t* pids = sbx__running(z, &count);
+
+  if (pids != NULL && sbx__scan(z) == 0 &&
+      sbx_watch_writer(z->watch, &z->procs, z->proc, pids, count, &who))
+    sbx__punish(z, &who, SBX_LIMIT_WORKSPACE, z->spec.workspace_size);
+  free(pids);
+}
+
+/* End of file: the monitor died. */
+static void sbx__on_lifeline(struct sbx_zygote* z) {
+  char word;
+
+  if (read(z->spec.lifeline, &word, 1) != 1) sbx__exit(z);
+  if (word == SBX_WORD_FULL) sbx__on_full_workspace(z);
+}
+
+/* ---- pausing ---- */
+
+static void sbx__on_unpause(struct sbx_zygote* z) {
+  sbx_pause_end(z->pause, &z->procs);
+  sbx__tell_paused(z, SBX_MSG_UNPAUSED);
+}
+
+/* ---- what is due ---- */
+
+static int sbx__until(uint64_t due, uint64_t now) {
+  if (due == UINT64_MAX) return -1;
+  if (due <= now) return 0;
+  return due - now < 60000 ? (int) (due - now) : 60000;
+}
+
+static int sbx__sooner(int a, int b) {
+  if (a < 0 || b < 0) return a < b ? b : a;
+  return a < b ? a : b;
+}
+
+static int sbx__work(struct sbx_zygote* z) {
+  int wait = sbx__work_ends(z);
+  uint64_t now = sbx__now();
+
+  if (sbx_pause_due(z->pause) <= now &&
+      sbx_pause_step(z->pause, &z->procs, now))
+    sbx__tell_paused(z, SBX_MSG_PAUSED);
+  if (sbx_watch_due(z->watch) <= now) {
+    sbx__look(z, now);
+    wait = sbx__sooner(wait, sbx__work_ends(z));
+  }
+  wait = sbx__sooner(wait, sbx__until(sbx_pause_due(z->pause), now));
+  return sbx__sooner(wait, sbx__until(sbx_watch_due(z->watch), now));
 }
 
 /* ---- draining ---- */
@@ -526,6 +696,12 @@ static void sbx__dispatch(struct sbx_zygote* z, struct sbx__request* r) {
       break;
     case SBX_MSG_LISTEN:
       sbx_dialer_listen(&z->dialer, r->msg.id, r->msg.a);
+      break;
+    case SBX_MSG_PAUSE:
+      sbx_pause_begin(z->pause, &z->procs);
+      break;
+    case SBX_MSG_UNPAUSE:
+      sbx__on_unpause(z);
       break;
     default:
       break;
@@ -589,7 +765,7 @@ static void sbx__on_event(struct sbx_zygote* z, const struct epoll_event* e) {
   } else if (fd == z->signals) {
     if (read(z->signals, &info, sizeof(info)) > 0) sbx__reap(z);
   } else if (fd == z->spec.lifeline) {
-    sbx__exit(z);
+    sbx__on_lifeline(z);
   } else if (!sbx_dialer_event(&z->dialer, fd)) {
     sbx__drain(z, fd);
   }
@@ -612,6 +788,15 @@ static int sbx__open(struct sbx_zygote* z) {
   return sbx__watch(z, z->spec.lifeline, EPOLLIN, EPOLL_CTL_ADD);
 }
 
+static int sbx__open_pause(struct sbx_zygote* z) {
+  struct sbx_pause_spec spec = {.alone = z->spec.alone,
+                                .proc = z->proc,
+                                .freezer = z->spec.freezer};
+
+  z->pause = sbx_pause_new(&spec);
+  return z->pause == NULL ? -1 : 0;
+}
+
 struct sbx_zygote* sbx_zygote_new(const struct sbx_zygote_spec* spec) {
   struct sbx_zygote* z = calloc(1, sizeof(*z));
 
@@ -620,7 +805,10 @@ struct sbx_zygote* sbx_zygote_new(const struct sbx_zygote_spec* spec) {
   z->spawner.limits = spec->limits;
   z->spawner.supervisor = spec->supervisor;
   z->spawner.nursery = spec->nursery;
-  if (sbx__open(z) == 0 && sbx_spawner_init(&z->spawner) == 0) return z;
+  z->watch = sbx_watch_new(&spec->watch);
+  if (sbx__open(z) == 0 && sbx__open_pause(z) == 0 && z->watch != NULL &&
+      sbx_spawner_init(&z->spawner) == 0)
+    return z;
   free(z);
   return NULL;
 }

@@ -5,14 +5,22 @@
 #include <stdint.h>
 
 #include "caps.h"
+#include "cgroup.h"
 #include "nursery.h"
 #include "supervisor.h"
+#include "watch.h"
 
 struct sbx_zygote_spec {
   int control;
   int lifeline; /* its end of file: the monitor died */
   bool alone;   /* PID 1 of an own namespace */
   struct sbx_limits limits;
+  struct sbx_watch_spec watch;
+  struct sbx_freezer freezer; /* taken over */
+  int memory_events;          /* of the control group, or -1 */
+  uint64_t memory;            /* as they were asked for; 0: no limit */
+  uint64_t file_size;
+  uint64_t workspace_size;
   struct sbx_supervisor* supervisor; /* NULL: none */
   struct sbx_nursery* nursery;       /* NULL: none */
   int workspace; /* descriptors for the host, taken over */

@@ -5,6 +5,7 @@ const groups = {
   commands: async () => (await import('./commands.js')).commands(),
   network: async () => (await import('./network.js')).network(),
   files: async () => (await import('./files.js')).files(),
+  limits: async () => (await import('./limits.js')).limits(),
 };
 
 const asked = process.argv.slice(2);

@@ -39,6 +39,7 @@ struct kit {
   struct sbx_session_ready ready;
   char folder[64];
   uint64_t fail_step, fail_errno;
+  void (*more)(struct kit* k, struct sbx_config* c); /* adds to the config */
 };
 
 /* ---- loop ---- */
@@ -164,6 +165,7 @@ static struct sbx_config* kit_config(struct kit* k) {
     sbx_config_add_number(c, SBX_CONFIG_FAIL_STEP, k->fail_step);
     sbx_config_add_number(c, SBX_CONFIG_FAIL_ERRNO, k->fail_errno);
   }
+  if (k->more != NULL) k->more(k, c);
   return c;
 }
 

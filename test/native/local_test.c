@@ -211,7 +211,9 @@ static void bad_options(void** state) {
   refuse("cwd", "workspace", "absolute");
   refuse("cwd", "/usr/x", "/usr");
   refuse("directory", "x", "absolute");
-  refuse("directory", "/etc/passwd", "not a folder");
+  refuse("directory", "/etc/passwd", "system itself");
+  refuse("directory", "/proc/self", "system itself");
+  refuse("root", "/usr", "id");
   refuse("directory", "/no/such/folder", "create that first");
   refuse("directory", "/", "root of this machine");
   refuse("root", "/tmp", "id");

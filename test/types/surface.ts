@@ -22,7 +22,7 @@ import {
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 
-const provider = local({ isolation: 'full', network: ['example.org'], limits: { processes: 100 }, env: { A: '1' } });
+const provider = local({ isolation: 'full', network: ['example.org'], limits: { processes: 100, memory: 2 ** 29, cpu: 1.5, outputRate: 1e6 }, env: { A: '1' } });
 
 const workspace = createMastraWorkspace({
   provider,
@@ -54,6 +54,17 @@ export const sandbox: WorkspaceSandbox = workspace.sandbox;
 export const bases: [MastraFilesystem, MastraSandbox] = [workspace.filesystem, workspace.sandbox];
 export const manager: SandboxProcessManager = workspace.sandbox.processes;
 export const alone = new Workspace({ sandbox: createMastraSandbox({ provider, ports: [3000] }) });
+
+export async function useTerminal() {
+  const sdk = workspace.sandbox.sandboxSdk;
+  const shell = await sdk.processes.start('sh -i', { pty: { cols: 100, rows: 30 } });
+  await shell.resize(80, 24);
+  const running: boolean = await shell.signal('INT');
+  await sdk.pause();
+  await sdk.resume();
+  const reason: string | undefined = (await shell.wait()).reason;
+  return { running, reason };
+}
 
 export async function use() {
   const url: string = await workspace.sandbox.getPortUrl(3000, 'https');

@@ -1,0 +1,130 @@
+// Pausing a sandbox, and processes with a terminal.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createSandbox, supports, withSandbox } from 'sandbox-sdk-native';
+import { local } from 'sandbox-sdk-native/local';
+import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
+
+const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
+
+async function until(check, what) {
+  for (let i = 0; i < 1000 && !check(); i++) await sleep(10);
+  assert.ok(check(), String(what?.()));
+}
+
+const ticker = 'while :; do echo x; sleep 0.02; done';
+
+for (const isolation of ['full', 'none']) {
+  const provider = () => local({ isolation });
+
+  test(`${isolation}: paused processes stand still, and go on`, async () => {
+    await withSandbox({ provider: provider() }, async sandbox => {
+      assert.ok(supports(sandbox, 'pause'));
+      const process = await sandbox.processes.start(ticker);
+      await until(() => process.stdout.length > 0);
+      await sandbox.pause();
+      await sandbox.pause();
+      await sleep(50);
+      const { length } = process.stdout;
+      await sleep(200);
+      assert.equal(process.stdout.length, length);
+      await sandbox.files.write('a', 'files work');
+      assert.equal(await sandbox.files.text('a'), 'files work');
+      await sandbox.resume();
+      await until(() => process.stdout.length > length);
+      assert.equal(await process.kill(), true);
+    });
+  });
+
+  test(`${isolation}: commands and time limits wait for the end of the pause`, async () => {
+    await withSandbox({ provider: provider() }, async sandbox => {
+      await sandbox.pause();
+      const run = sandbox.run('echo later', { timeout: 2000 });
+      const start = sandbox.processes.start('cat');
+      assert.equal(await Promise.race([run, start, sleep(2500).then(() => 'waits')]), 'waits');
+      await sandbox.resume();
+      const { stdout, timedOut } = await run;
+      assert.equal(stdout, 'later\n');
+      assert.equal(timedOut, false);
+      assert.equal(await (await start).kill(), true);
+    });
+  });
+
+  test(`${isolation}: kill and stop work on a paused sandbox`, async () => {
+    const sandbox = await createSandbox({ provider: provider() });
+    const one = await sandbox.processes.start('sleep 1000 & sleep 1000');
+    const two = await sandbox.processes.start(ticker);
+    await sandbox.pause();
+    assert.equal(await one.kill(), true);
+    assert.equal(one.exitCode, 137);
+    assert.equal(two.exitCode, undefined);
+    await sandbox.stop();
+    assert.notEqual(two.exitCode, undefined);
+    await assert.rejects(sandbox.pause(), { code: 'unavailable' });
+  });
+
+  test(`${isolation}: a terminal has a size, a new one, and signals`, async () => {
+    await withSandbox({ provider: provider() }, async sandbox => {
+      assert.ok(supports(sandbox, 'pty'));
+      const process = await sandbox.processes.start(
+        'test -t 0 && test -t 2 && stty size && echo $TERM; trap "stty size" WINCH; echo ready; while :; do sleep 0.02; done',
+        { pty: { cols: 100, rows: 30 } },
+      );
+      await until(() => process.stdout.includes('ready'));
+      assert.match(process.stdout, /^30 100\r\nxterm-256color\r\n/);
+      await assert.rejects(process.resize(0, 10), { code: 'invalid_input' });
+      await process.resize(33, 44);
+      await until(() => process.stdout.includes('44 33'));
+      await process.write('\x03');
+      const result = await process.wait();
+      assert.equal(result.exitCode, 130);
+      assert.equal(result.stderr, '');
+    });
+  });
+
+  test(`${isolation}: a shell at a terminal`, async () => {
+    await withSandbox({ provider: provider() }, async sandbox => {
+      const shell = await sandbox.processes.start(['sh', '-i'], { pty: true, env: { PS1: '$ ' } });
+      await until(() => shell.stdout === '$ ', () => JSON.stringify(shell.stdout));
+      await shell.write('echo $((6 * 7))\n');
+      await until(() => shell.stdout.includes('\n42'), () => JSON.stringify(shell.stdout));
+      await shell.write("sh -c 'echo started; exec sleep 1000'\n");
+      await until(() => shell.stdout.includes('\nstarted'), () => JSON.stringify(shell.stdout));
+      await shell.signal('INT');
+      await until(() => shell.stdout.endsWith('\n$ '), () => JSON.stringify(shell.stdout));
+      await shell.write('echo again\n');
+      await until(() => shell.stdout.includes('\nagain'), () => JSON.stringify(shell.stdout));
+      await shell.closeStdin();
+      assert.equal((await shell.wait()).timedOut, false);
+      assert.equal(await shell.signal('TERM'), false);
+    });
+  });
+}
+
+test('wrong terminals and signals are refused', async () => {
+  await withSandbox({ provider: local() }, async sandbox => {
+    for (const pty of [{ cols: 0 }, { rows: 1.5 }, { columns: 80 }, 'yes', { cols: 70000 }]) {
+      await assert.rejects(sandbox.processes.start('true', { pty }), { code: 'invalid_input' });
+    }
+    const process = await sandbox.processes.start('cat');
+    await assert.rejects(process.resize(10, 10), /pty/);
+    await assert.rejects(process.signal('BANG'), { code: 'invalid_input' });
+    assert.equal(await process.signal('SIGTERM'), true);
+    assert.equal((await process.wait()).exitCode, 143);
+  });
+});
+
+test('without pty there is no terminal', async () => {
+  await withSandbox({ provider: local() }, async sandbox => {
+    assert.equal((await sandbox.run('test -t 0 || test -t 1 || test -t 2 || tty')).exitCode, 1);
+  });
+});
+
+test('a paused sandbox can be destroyed through Mastra', async () => {
+  const sandbox = createMastraSandbox({ provider: local() });
+  await sandbox._start();
+  await sandbox.processes.spawn(ticker);
+  await sandbox.sandboxSdk.pause();
+  await sandbox._destroy();
+  assert.equal(sandbox.status, 'destroyed');
+});
