@@ -110,14 +110,20 @@ async function foreignCwd(session, path) {
   return found?.type === type.DIRECTORY ? path : session.place.inside + path;
 }
 
-/** `callback` made harmless: what it throws or rejects with goes to `report`. */
+/** `callback` made harmless: what it throws or rejects with goes to `report`,
+ * which may throw, too (a user's logger). */
 export function guard(callback, report) {
+  const failed = error => {
+    try {
+      report(error);
+    } catch {}
+  };
   return text => {
     try {
       const result = callback(text);
-      if (typeof result?.then === 'function') result.then(undefined, report);
+      if (typeof result?.then === 'function') result.then(undefined, failed);
     } catch (error) {
-      report(error);
+      failed(error);
     }
   };
 }

@@ -54,8 +54,20 @@ Object.defineProperty(SandboxError.prototype, brand, { value: true });
 
 /** Whether `value` is a SandboxError, of this or another copy of the package. */
 export function isSandboxError(value, code) {
-  if (!(value instanceof Error) || value[brand] !== true) return false;
-  return code === undefined || value.code === code;
+  try {
+    return value instanceof Error && value[brand] === true && (code === undefined || value.code === code);
+  } catch {
+    return false; // a proxy
+  }
+}
+
+/** The message of whatever was thrown. */
+export function messageOf(error) {
+  try {
+    return error instanceof Error ? error.message : String(error);
+  } catch {
+    return 'something that is no error was thrown';
+  }
 }
 
 /** The error for a wrong argument. */

@@ -201,6 +201,23 @@ export interface SandboxSnapshot {
   createdAt: Date;
 }
 
+export interface ExposedPort {
+  /** "http://127.0.0.1:54321", on this machine only. */
+  readonly url: string;
+  /** fetch() of a path there; does not follow redirects unless told to. */
+  request(path?: string, init?: RequestInit): Promise<Response>;
+}
+
+/** Hosts: "example.com", "*.example.com", "example.com:8443", an address, or "npm", "pip", "git", "apt". */
+export type NetworkPolicy = 'deny' | readonly string[] | { readonly allow: readonly string[] };
+
+export interface NetworkDenial {
+  host: string;
+  port: number;
+  /** A sentence. */
+  reason: string;
+}
+
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   /** Name of the provider. */
@@ -215,8 +232,8 @@ export interface Sandbox extends AsyncDisposable {
     start(command: string | readonly string[], options?: StartOptions): Promise<SandboxProcess>;
   };
   readonly ports: {
-    /** `unsupported` in this version; `invalid_input` for a port that is not declared. */
-    expose(port: number): Promise<{ url: string }>;
+    /** `invalid_input` for a port that is not declared. Ends with stop(). */
+    expose(port: number): Promise<ExposedPort>;
   };
   readonly snapshots: {
     /** Keeps the workspace as it is; one of the same name is replaced when the new one is whole. */
@@ -230,6 +247,8 @@ export interface Sandbox extends AsyncDisposable {
   /** What is different from the template of `identity`; `unsupported` for a sandbox that lies on none. */
   changes(): Promise<SandboxChanges>;
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
+  /** Replaces the network policy at once; open connections to other hosts end. */
+  setNetworkPolicy(policy: NetworkPolicy): Promise<void>;
   /**
    * Stops every process where it is until resume(). Time limits stand still,
    * commands started meanwhile wait; files, kill() and stop() work.
@@ -258,6 +277,8 @@ export interface CreateSandboxOptions {
   env?: Environment;
   /** Ports that may get a URL. */
   ports?: readonly number[];
+  /** Called once for each host and port that the network policy refused. */
+  onNetworkDenied?: (denial: NetworkDenial) => void;
   /** Prepares a sandbox that was created, never one that was found. */
   onFirstCreate?: (sandbox: Sandbox) => void | Promise<void>;
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
 
-import { below, insideWorkspace } from './command.js';
+import { below, guard, insideWorkspace } from './command.js';
 import { invalid, SandboxError } from './errors.js';
 import {
   checkAbsolute,
@@ -31,6 +31,7 @@ export function openLease(options, prefix) {
     ports: [...new Set([...provider.ports, ...checkPorts(options.ports)])],
     onFirstCreate: checkFunction(options.onFirstCreate, 'onFirstCreate'),
     checkpoints: checkpointsOf(options),
+    onNetworkDenied: checkFunction(options.onNetworkDenied, 'onNetworkDenied'),
   });
 }
 
@@ -128,6 +129,7 @@ export class Lease {
   live = false;
   processes = new Set(); // running ones, of this lease
   sdk; // what onFirstCreate gets; set by the owner
+  onDenied; // called when the network policy refused a host; set by the owner
   onGone; // called when the sandbox ended by itself; set by the owner
 
   /** options: id, named (by the user), identity, cwd, workingDirectory, ports, env, onFirstCreate */
@@ -190,6 +192,17 @@ export class Lease {
     this.shellPath = this.shell;
     if (this.workdir !== session.place.inside) await this.#makeWorkdir(session);
     this.live = true;
+  }
+
+  /** The session's facts changed while it runs. */
+  refresh() {
+    this.environment.setBase(baseEnvironment(this.session.facts));
+  }
+
+  /** denial: {host, port, reason, last}. Told once per host; a user's error must not end Node. */
+  denied({ host, port, reason, last }) {
+    this.onDenied?.(last ? `${reason} Denials of further hosts are not reported.` : reason);
+    guard(this.options.onNetworkDenied ?? (() => {}), () => {})({ host, port, reason });
   }
 
   async #makeWorkdir(session) {

@@ -1,4 +1,4 @@
-import type { Environment, SandboxProvider } from './index.js';
+import type { Environment, NetworkPolicy, SandboxProvider } from './index.js';
 
 export interface LocalOptions {
   /**
@@ -15,8 +15,11 @@ export interface LocalOptions {
    * best of the first two, and an error if neither is possible.
    */
   isolation?: 'auto' | 'full' | 'landlock' | 'none';
-  /** "deny" (default), "allow", or the only host names that can be reached. */
-  network?: 'deny' | 'allow' | readonly string[];
+  /**
+   * "deny" (default), "allow" (the machine's network), or the only hosts that
+   * can be reached, through the package's own proxy.
+   */
+  network?: 'allow' | NetworkPolicy;
   /** Absolute paths of this machine that are visible inside, too. */
   readOnlyPaths?: readonly string[];
   readWritePaths?: readonly string[];

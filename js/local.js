@@ -15,6 +15,7 @@ import {
   checkStrings,
   show,
 } from './options.js';
+import { checkNetwork } from './network.js';
 import { Provider } from './provider.js';
 
 const isolations = ['auto', 'full', 'landlock', 'none'];
@@ -31,12 +32,6 @@ const names = [
   'limits',
   'protect',
 ];
-
-function checkNetwork(value) {
-  if (value === undefined || value === 'deny' || value === 'allow') return value;
-  if (Array.isArray(value)) return checkStrings(value, 'network');
-  throw invalid(`network must be "deny", "allow" or an array of host names, not ${show(value)}`);
-}
 
 function checkProtect(value, directory) {
   const list = checkStrings(value, 'protect');

@@ -128,6 +128,13 @@ export interface NativeSandbox {
   snapshot(verb: number, store: string, id?: string): Promise<{ id: string; bytes: number; createdMs: number }[]>;
   /** The layer that the next create starts with; false while one is under way. */
   useLayer(path?: string): boolean;
+  /** Where this machine reaches a port of the sandbox; the same for the same port, until stop. */
+  expose(port: number): Promise<{ host: string; port: number }>;
+  unexpose(port: number): void;
+  /** The only hosts that can be reached, at once; none for deny. Throws a NativeError. */
+  setNetwork(hosts: string[]): void;
+  /** Called once per refused host and port; `last`: no more until the policy changes. Set once. */
+  onDenied(callback: (denial: { host: string; port: number; reason: string; last: boolean }) => void): void;
   /** Throws a NativeError for a bad argument; everything later comes as exit. */
   spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
 }

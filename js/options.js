@@ -4,14 +4,23 @@ import { invalid } from './errors.js';
 
 export function show(value) {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'function') return 'a function';
   if (value === null || typeof value !== 'object') return String(value);
-  return 'an object';
+  return isArray(value) ? 'an array' : 'an object';
+}
+
+// A revoked proxy cannot be asked.
+function isArray(value) {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
 }
 
 export function checkObject(value, name) {
   if (value === undefined) return {};
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+  if (value === null || typeof value !== 'object' || isArray(value)) {
     throw invalid(`${name} must be an object, not ${show(value)}`);
   }
   return value;
@@ -32,6 +41,12 @@ export function checkBoolean(value, name) {
 export function checkFunction(value, name) {
   if (value === undefined || typeof value === 'function') return value;
   throw invalid(`${name} must be a function, not ${show(value)}`);
+}
+
+/** Mastra's `instructions`: a text, or a function of the default text. */
+export function checkInstructions(value, name) {
+  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
+  throw invalid(`${name} must be a string or a function, not ${show(value)}`);
 }
 
 export function checkStrings(value, name) {
@@ -115,10 +130,22 @@ export function checkOneOf(value, names, name) {
 
 export function checkSignal(value, name = 'signal') {
   if (value === undefined || value === null) return undefined;
-  if (typeof value.addEventListener !== 'function' || typeof value.aborted !== 'boolean') {
-    throw invalid(`${name} must be an AbortSignal, not ${show(value)}`);
+  if (isSignal(value)) return value;
+  throw invalid(`${name} must be an AbortSignal, not ${show(value)}`);
+}
+
+const nothing = () => {};
+
+// Tried out: one that throws later would leave a command behind.
+function isSignal(value) {
+  try {
+    if (typeof value.aborted !== 'boolean') return false;
+    value.addEventListener('abort', nothing);
+    value.removeEventListener('abort', nothing);
+    return true;
+  } catch {
+    return false;
   }
-  return value;
 }
 
 /** Unknown names are mistakes more often than not: `known` lists the right ones. */

@@ -24,6 +24,7 @@ class Session {
     this.id = spec.id;
     this.spec = spec;
     this.native = provider.open(spec);
+    watchDenials(this.native, new WeakRef(this));
     this.#look();
   }
 
@@ -141,6 +142,18 @@ class Session {
     });
   }
 
+  /** The only hosts that can be reached, none for deny; throws for a wrong one. */
+  setNetwork(hosts) {
+    this.native.setNetwork(hosts);
+    this.#look();
+    for (const lease of this.holders) lease.refresh();
+  }
+
+  /** A host was refused. */
+  denied(denial) {
+    for (const lease of this.active) lease.denied(denial);
+  }
+
   /** The sandbox is gone by itself; the next start makes or finds one. */
   lost() {
     if (this.state === 'running') this.state = 'lost';
@@ -152,6 +165,12 @@ class Session {
     this.#last = turn.catch(() => {});
     return turn;
   }
+}
+
+// The addon keeps the callback; a reference from there to the session would keep
+// a forgotten sandbox alive.
+function watchDenials(native, session) {
+  native.onDenied?.(denial => session.deref()?.denied(denial));
 }
 
 export class Provider {

@@ -4,12 +4,12 @@ import { posix } from 'node:path';
 
 import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
 import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
+import { checkDeclared, exposedPort, hostsOfPolicy, portUrl } from './network.js';
 import {
   checkBoolean,
   checkEnv,
   checkFunction,
   checkObject,
-  checkPort,
   checkSignal,
   checkString,
   checkTimeout,
@@ -345,12 +345,24 @@ export class Sandbox {
   }
 
   async #expose(port) {
-    checkPort(port);
-    const { ports } = this.#owner.lease.options;
-    if (!ports.includes(port)) {
-      throw invalid(`port ${port} is not declared: add it to the ports option`, 'ports.expose');
+    const { lease } = this.#owner;
+    checkDeclared(lease, port, 'ports.expose');
+    if (!lease.live) await this.#owner.ensure();
+    return exposedPort(await portUrl(lease, port, 'http'));
+  }
+
+  /**
+   * Replaces the network policy while the sandbox runs: "deny" or hosts, as in
+   * local({ network }). Connections to hosts that are not allowed any more end.
+   */
+  async setNetworkPolicy(policy) {
+    const hosts = hostsOfPolicy(policy);
+    const { lease } = this.#owner;
+    try {
+      lease.session.setNetwork(hosts);
+    } catch (error) {
+      throw fromNative(error, this.provider);
     }
-    throw unsupported(portsLater(this.provider), 'ports.expose');
   }
 
   /** Ends the processes and lets the sandbox go. */
@@ -370,13 +382,6 @@ export class Sandbox {
       'raw',
     );
   }
-}
-
-export function portsLater(provider) {
-  return (
-    `The ${provider} provider gives no URLs of ports in this version: ` +
-    'run the client inside the sandbox, against http://localhost:PORT.'
-  );
 }
 
 const abortedResult = Object.freeze({

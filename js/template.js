@@ -2,11 +2,13 @@
 // of an identity runs the hook, its workspace becomes an archive that goes with
 // this process, and later sessions of the same provider instance start with its
 // files: over a layer of them where that can be, else as a copy.
-import { fromNative, isSandboxError, SandboxError } from './errors.js';
+import { fromNative, isSandboxError, messageOf, SandboxError } from './errors.js';
+import { insideHook, refuseInTemplate } from './reentry.js';
 import { snapshot } from './verbs.js';
 
 /** What a session that is about to be created may lie on; undefined if nothing. */
 export async function layerFor(lease) {
+  refuseInTemplate(lease.provider, lease.options.identity);
   const template = await lease.provider.templates.get(lease.options.identity)?.catch(() => undefined);
   return template?.layer();
 }
@@ -14,6 +16,7 @@ export async function layerFor(lease) {
 export async function firstCreate(lease) {
   const { identity } = lease.options;
   if (identity === undefined) return runHook(lease);
+  refuseInTemplate(lease.provider, identity);
   const { templates } = lease.provider;
   while (templates.has(identity)) {
     const template = await templates.get(identity).catch(() => undefined);
@@ -28,9 +31,9 @@ export async function firstCreate(lease) {
 
 async function runHook(lease) {
   try {
-    await lease.options.onFirstCreate(lease.sdk);
+    await insideHook(lease, () => lease.options.onFirstCreate(lease.sdk));
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const code = isSandboxError(error) ? error.code : 'provider_error';
     throw new SandboxError(code, `onFirstCreate failed: ${message}`, {
       cause: error,

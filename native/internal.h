@@ -14,6 +14,10 @@ struct sbx__client {
   /* One message with its payload; the client may detach itself in it. */
   void (*on_message)(struct sbx__client* c, const struct sbx_msg* msg,
                      const void* payload, size_t len);
+  /* Where not NULL, every message comes here instead, with its descriptors: the
+   * client sets *nfds to 0 to keep them. */
+  void (*on_fds)(struct sbx__client* c, const struct sbx_msg* msg,
+                 const int* fds, size_t* nfds);
   /* The session is over: no message follows. The client is detached already. */
   void (*on_gone)(struct sbx__client* c);
   /* May be NULL. The one descriptor of a message, which it takes over, before

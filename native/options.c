@@ -178,3 +178,24 @@ const char* sbx_options_item(const struct sbx_options* o, const char* name,
 
   return option == NULL || index >= option->count ? NULL : option->items[index];
 }
+
+static void free_list(char** list, size_t len) {
+  while (len > 0) free(list[--len]);
+  free(list);
+}
+
+int sbx_options_copy_list(const struct sbx_options* o, const char* name,
+                          char*** items, size_t* len) {
+  size_t n = sbx_options_count(o, name);
+  char** list = calloc(n + 1, sizeof(*list));
+
+  for (size_t i = 0; list != NULL && i < n; i++) {
+    list[i] = strdup(sbx_options_item(o, name, i));
+    if (list[i] != NULL) continue;
+    free_list(list, i);
+    list = NULL;
+  }
+  *items = list;
+  *len = list == NULL ? 0 : n;
+  return list == NULL ? UV_ENOMEM : 0;
+}

@@ -27,6 +27,9 @@ const char* sbx_options_string(const struct sbx_options* o, const char* name);
  * and NULL if that is NULL. */
 int sbx_options_copy(const struct sbx_options* o, const char* name,
                      const char* fallback, char** out);
+/* A copy of a list: each item and the array are for the caller to free. */
+int sbx_options_copy_list(const struct sbx_options* o, const char* name,
+                          char*** items, size_t* len);
 double sbx_options_number(const struct sbx_options* o, const char* name,
                           double fallback);
 bool sbx_options_bool(const struct sbx_options* o, const char* name,

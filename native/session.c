@@ -626,6 +626,10 @@ static void on_message(struct sbx_session* s, struct received* r) {
       break;
     default:
       c = client_of(s, r->msg.id);
+      if (c != NULL && c->on_fds != NULL) {
+        c->on_fds(c, &r->msg, r->fds, &r->nfds);
+        break;
+      }
       if (c != NULL && c->on_fd != NULL && r->nfds == 1) {
         c->on_fd(c, &r->msg, r->fds[0]);
         r->nfds = 0;

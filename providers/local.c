@@ -25,6 +25,7 @@
 #include "../native/launcher.h"
 #include "local_confined.h"
 #include "local_folder.h"
+#include "local_network.h"
 #include "local_options.h"
 #include "local_protect.h"
 #include "local_snapshot.h"
@@ -58,6 +59,7 @@ struct local {
   struct sbx_session* session;
   struct sbx_session_ready ready;
   struct sbx_root* roots[3]; /* workspace, root, template below */
+  struct sbx_local_network network;
   struct sbx_error error; /* of the start under way, then of a lost session */
   bool lost;
 
@@ -66,6 +68,8 @@ struct local {
   struct waiter* ending; /* destroy and close calls */
   bool destroying;       /* the folder below `root` goes, too */
   bool closing;          /* the struct goes, too */
+  bool late_failed;      /* what to tell them once the network is gone */
+  struct sbx_error late;
   bool over;             /* closed; waits for `finding` only */
   unsigned finding;
 };
@@ -349,6 +353,7 @@ static void local_free(struct local* l) {
   l->over = true;
   if (l->finding > 0) return;
   sbx_local_folder_release(&l->folder);
+  sbx_local_network_clear(&l->network);
   sbx_view_free(&l->view);
   sbx_local_options_clear(&l->options);
   free(l->root_workspace);
@@ -374,11 +379,33 @@ static void abort_start(struct local* l) {
   finish_start(l, &error);
 }
 
+static void on_ended(struct local* l, const struct sbx_error* error);
+
+static void on_network_idle(void* arg) {
+  struct local* l = arg;
+
+  l->network.on_idle = NULL;
+  /* Else the end that is under way will see that the network is gone. */
+  if (l->state == IDLE) on_ended(l, l->late_failed ? &l->late : NULL);
+}
+
+/* Nothing of a closed sandbox may be left on the loop. */
+static bool wait_for_network(struct local* l, const struct sbx_error* error) {
+  if (!l->closing || l->network.pending == 0) return false;
+  l->late_failed = error != NULL;
+  if (error != NULL) l->late = *error;
+  l->network.idle_arg = l;
+  l->network.on_idle = on_network_idle;
+  l->state = IDLE;
+  return true;
+}
+
 /* Everything is gone. The struct may go with the last waiter's call. */
 static void on_ended(struct local* l, const struct sbx_error* error) {
   struct waiter* list = l->ending;
   bool closing = l->closing;
 
+  if (wait_for_network(l, error)) return;
   l->ending = NULL;
   l->destroying = false;
   l->state = IDLE;
@@ -483,6 +510,7 @@ static void begin_end(struct local* l) {
   /* The worker cannot be stopped: its end goes on from here. */
   if (l->state == PREPARING) return;
   l->state = ENDING;
+  sbx_local_network_end(&l->network);
   drop_roots(l);
   l->session = NULL;
   if (session != NULL)
@@ -588,6 +616,10 @@ static void on_ready(void* data, const struct sbx_error* error,
     fail_start(l, &l->error);
     return;
   }
+  if (sbx_local_network_start(&l->network, l->session, &l->error) != 0) {
+    fail_start(l, &l->error);
+    return;
+  }
   l->state = RUNNING;
   l->base.epoch++;
   finish_start(l, NULL);
@@ -629,6 +661,9 @@ static void on_prepared(uv_work_t* work, int status) {
     abort_start(l);
     begin_end(l);
   } else {
+    if (err == 0)
+      err = sbx_local_network_prepare(&l->network, l->level, p->config,
+                                      &l->error);
     if (err == 0)
       err = sbx_session_start(l->base.loop, p->config, &events, &l->session,
                               &l->error);
@@ -686,6 +721,89 @@ static void start(struct local* l, sbx_done_cb cb, void* arg) {
   begin_prepare(l, cb, arg);
 }
 
+/* ---- the network ---- */
+
+static int open_network(struct local* l, struct sbx_error* error) {
+  const struct sbx_local_options* o = &l->options;
+  bool proxied = !o->network && o->level != SBX_LEVEL_NONE;
+
+  if (sbx_local_network_init(&l->network, l->base.loop, proxied) != 0)
+    return sbx_error_set(error, SBX_E_INTERNAL, 0, "open",
+                         "This system gives no random numbers.");
+  return sbx_local_network_allow(&l->network,
+                                 (const char* const*) o->allow.items,
+                                 o->allow.len, error);
+}
+
+struct exposing {
+  uv_timer_t timer;
+  sbx_exposed_cb cb;
+  void* arg;
+  int err;
+  unsigned port;
+  struct sbx_error error;
+};
+
+static void on_exposed(uv_timer_t* timer) {
+  struct exposing* e = timer->data;
+
+  e->cb(e->arg, e->err != 0 ? &e->error : NULL, "127.0.0.1", e->port);
+  uv_close((uv_handle_t*) timer, on_answer_closed);
+}
+
+static void local_expose(struct sbx_sandbox* s, unsigned port,
+                         sbx_exposed_cb cb, void* arg) {
+  struct local* l = (struct local*) s;
+  struct exposing* e = calloc(1, sizeof(*e));
+  struct sbx_error error;
+
+  if (e == NULL) {
+    sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "ports.expose",
+                  "Out of memory.");
+    cb(arg, &error, NULL, 0);
+    return;
+  }
+  e->cb = cb;
+  e->arg = arg;
+  e->err = l->state != RUNNING
+               ? sbx_error_set(&e->error, SBX_E_UNAVAILABLE, 0, "ports.expose",
+                               "%s", l->lost ? l->error.message
+                                             : "The sandbox is not started.")
+               : sbx_local_network_expose(&l->network, l->session, port,
+                                          &e->port, &e->error);
+  uv_timer_init(l->base.loop, &e->timer);
+  e->timer.data = e;
+  uv_timer_start(&e->timer, on_exposed, 0, 0);
+}
+
+static void local_unexpose(struct sbx_sandbox* s, unsigned port) {
+  sbx_local_network_unexpose(&((struct local*) s)->network, port);
+}
+
+static int local_set_network(struct sbx_sandbox* s, const char* const* hosts,
+                             size_t count, struct sbx_error* error) {
+  struct local* l = (struct local*) s;
+
+  if (l->options.level == SBX_LEVEL_NONE)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "network",
+                         "At isolation \"none\" there is no network policy: "
+                         "every host can be reached.");
+  if (!l->network.proxied)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "network",
+                         "This sandbox was made with network: \"allow\", which "
+                         "shares the machine's network and cannot be taken "
+                         "back: make a new one with \"deny\" or a list.");
+  return sbx_local_network_allow(&l->network, hosts, count, error);
+}
+
+static void local_watch_network(struct sbx_sandbox* s, sbx_denied_cb cb,
+                                void* arg) {
+  struct local* l = (struct local*) s;
+
+  l->network.on_denied = cb;
+  l->network.denied_arg = arg;
+}
+
 /* ---- the table ---- */
 
 static int local_open(uv_loop_t* loop, const struct sbx_options* options,
@@ -707,6 +825,11 @@ static int local_open(uv_loop_t* loop, const struct sbx_options* options,
   l->level = l->options.level;
   l->ready.workspace_fd = l->ready.root_fd = -1;
   sbx_local_folder_init(&l->folder);
+  err = open_network(l, error);
+  if (err != 0) {
+    local_free(l);
+    return err;
+  }
   if (l->options.kind == SBX_LOCAL_ROOT &&
       (asprintf(&l->root_workspace, "%s/workspace", l->options.folder) < 0 ||
        asprintf(&l->snapshots, "%s/.snapshots", l->options.root) < 0)) {
@@ -788,6 +911,7 @@ static void local_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
     return;
   }
   *w = (struct waiter){NULL, cb, arg};
+  sbx_local_network_unexpose_all(&l->network);
   sbx_session_end_all(l->session, STOP_GRACE_MS, on_stopped, w);
 }
 
@@ -1179,8 +1303,7 @@ static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
   cb(arg, "landlockAbi", number);
   sbx_local_limits_tell(&o->limits, counts_processes(l), l->ready.flags, cb,
                         arg);
-  cb(arg, "network", o->network || o->level == SBX_LEVEL_NONE ? "allow"
-                                                              : "deny");
+  sbx_local_network_facts(&l->network, cb, arg);
   cb(arg, "uidMode", uid_mode(l));
   degraded(l, text, sizeof(text));
   if (text[0] != '\0') cb(arg, "degraded", text);
@@ -1274,10 +1397,10 @@ static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
       {"cancellation", "native", NULL},
       {"timeout", "native", NULL},
       {"signals", "native", NULL},
-      {"ports", "unsupported", later},
+      {"ports", "native", NULL},
       {"snapshots", "native", NULL},
       {"pty", "native", NULL},
-      {"networkPolicy", "unsupported", later},
+      {"networkPolicy", "native", NULL},
       {"pause", "native", NULL},
       {"watch", "unsupported", later},
       {"computer", "unsupported", "Local has no screen"},
@@ -1306,6 +1429,10 @@ const struct sbx_provider sbx_provider_local = {
     .spawn = local_spawn,
     .snapshot = local_snapshot,
     .use_layer = local_use_layer,
+    .expose = local_expose,
+    .unexpose = local_unexpose,
+    .set_network = local_set_network,
+    .watch_network = local_watch_network,
     .facts = local_facts,
     .capabilities = local_capabilities,
 };

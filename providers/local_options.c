@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "../native/allow_list.h"
 #include "local_protect.h"
 #include "local_view.h"
 
@@ -129,9 +130,42 @@ static int read_isolation(struct reader* r) {
                  name == NULL ? "another type" : name);
 }
 
+static int read_texts(struct reader* r, const char* name,
+                      struct sbx_local_list* out) {
+  return sbx_options_copy_list(r->o, name, &out->items, &out->len) == 0
+             ? 0
+             : no_memory(r);
+}
+
+/* So that a wrong entry is told where it was written. */
+static int check_hosts(struct reader* r, const char* name, size_t n) {
+  struct sbx_allow_list* list;
+  int err = 0;
+
+  if (sbx_allow_list_new(&list) != 0) return no_memory(r);
+  for (size_t i = 0; err == 0 && i < n; i++)
+    err = sbx_allow_list_add(list, "network", sbx_options_item(r->o, name, i),
+                             r->error);
+  sbx_allow_list_free(list);
+  return err;
+}
+
+static int read_hosts(struct reader* r, const char* name) {
+  size_t n = sbx_options_count(r->o, name);
+  int err = check_hosts(r, name, n);
+
+  if (err != 0 || n == 0) return err;
+  if (r->out->level == SBX_LEVEL_NONE)
+    return INVALID(r, "network with a list of hosts needs isolation: at "
+                      "isolation \"none\" every host can be reached.");
+  return read_texts(r, name, &r->out->allow);
+}
+
 static int read_network(struct reader* r) {
   const char* name = sbx_options_string(r->o, "network");
 
+  if (sbx_options_type(r->o, "network.allow") == SBX_OPTION_LIST)
+    return read_hosts(r, "network.allow");
   if (!sbx_options_has(r->o, "network")) return 0;
   if (name != NULL && strcmp(name, "allow") == 0) {
     r->out->network = true;
@@ -139,10 +173,9 @@ static int read_network(struct reader* r) {
   }
   if (name != NULL && strcmp(name, "deny") == 0) return 0;
   if (sbx_options_type(r->o, "network") == SBX_OPTION_LIST)
-    return sbx_error_set(r->error, SBX_E_UNSUPPORTED, 0, "open",
-                         "network with a list of hosts comes with a later "
-                         "version: use \"deny\" or \"allow\".");
-  return INVALID(r, "network must be \"deny\" or \"allow\"; got \"%s\".",
+    return read_hosts(r, "network");
+  return INVALID(r, "network must be \"deny\" or \"allow\", or a list of hosts; "
+                    "got \"%s\".",
                  name == NULL ? "another type" : name);
 }
 
@@ -326,22 +359,6 @@ static int read_place(struct reader* r) {
   return err != 0 ? err : name_folder(r);
 }
 
-static int read_host_env(struct reader* r) {
-  size_t n = sbx_options_count(r->o, "host.env");
-  char** items;
-
-  if (n == 0) return 0;
-  items = calloc(n, sizeof(*items));
-  if (items == NULL) return no_memory(r);
-  r->out->host_env.items = items;
-  for (size_t i = 0; i < n; i++) {
-    items[i] = strdup(sbx_options_item(r->o, "host.env", i));
-    if (items[i] == NULL) return no_memory(r);
-    r->out->host_env.len = i + 1;
-  }
-  return 0;
-}
-
 static int read_host(struct reader* r) {
   struct sbx_local_options* out = r->out;
   int err = read_string(r, "host.path", NULL, &out->host_path);
@@ -350,7 +367,7 @@ static int read_host(struct reader* r) {
   if (err == 0)
     err = read_string(r, "host.execPath", NULL, &out->exec_path);
   if (err == 0) err = read_string(r, "host.tmpdir", "/tmp", &out->tmpdir);
-  if (err == 0) err = read_host_env(r);
+  if (err == 0) err = read_texts(r, "host.env", &r->out->host_env);
   if (err != 0) return err;
   return check_absolute(r, "host.tmpdir", out->tmpdir);
 }
@@ -399,6 +416,7 @@ static void list_clear(struct sbx_local_list* list) {
 
 void sbx_local_options_clear(struct sbx_local_options* o) {
   list_clear(&o->host_env);
+  list_clear(&o->allow);
   list_clear(&o->read_only);
   list_clear(&o->read_write);
   list_clear(&o->protect);

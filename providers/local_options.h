@@ -34,6 +34,7 @@ struct sbx_local_options {
   uint16_t ports[SBX_LOCAL_PORTS_MAX];
   size_t ports_len;
   bool network; /* the host's */
+  struct sbx_local_list allow; /* hosts; empty: deny, unless `network` */
   struct sbx_local_limits limits;
   char* id;
   char* directory;

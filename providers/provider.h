@@ -17,6 +17,7 @@
 #include "../native/options.h"
 #include "../native/path.h"
 #include "../native/process.h"
+#include "../native/proxy.h"
 
 struct sbx_sandbox;
 
@@ -26,6 +27,13 @@ enum sbx_outcome { SBX_CREATED = 1, SBX_CONNECTED };
 typedef void (*sbx_done_cb)(void* arg, const struct sbx_error* error);
 typedef void (*sbx_found_cb)(void* arg, const struct sbx_error* error,
                              bool found);
+
+/* Where clients on this machine reach an exposed port. */
+typedef void (*sbx_exposed_cb)(void* arg, const struct sbx_error* error,
+                               const char* host, unsigned port);
+
+/* A host that the network policy refused; valid during the call. */
+typedef void (*sbx_denied_cb)(void* arg, const struct sbx_denial* denial);
 
 /* One line of the capability map. Static text. */
 struct sbx_capability {
@@ -111,6 +119,17 @@ struct sbx_provider {
   /* The next create starts with this layer's files, if it can; the fact
    * "template" then says so. */
   int (*use_layer)(struct sbx_sandbox* s, const char* path);
+
+  /* Ports. Exposing one again gives the same address; all end with stop. */
+  void (*expose)(struct sbx_sandbox* s, unsigned port, sbx_exposed_cb cb,
+                 void* arg);
+  void (*unexpose)(struct sbx_sandbox* s, unsigned port);
+
+  /* Replaces the network policy by a list of hosts, an empty one for "deny".
+   * At once, and until the object is closed. */
+  int (*set_network)(struct sbx_sandbox* s, const char* const* hosts,
+                     size_t count, struct sbx_error* error);
+  void (*watch_network)(struct sbx_sandbox* s, sbx_denied_cb cb, void* arg);
 
   /* Facts of the session, without I/O. */
   void (*facts)(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg);

@@ -129,7 +129,7 @@ export class SandboxSdkSandbox extends MastraSandbox {
     files: { path: string; content: string | Buffer; mode?: number }[],
     options?: { abortSignal?: AbortSignal },
   ): Promise<void>;
-  /** URL of a declared port; starts the sandbox. `unsupported` in this version. */
+  /** URL of a declared port on this machine's loopback; starts the sandbox. */
   getPortUrl(port: number, protocol?: string): Promise<string>;
   /** A sibling with the same options and an id of its own. */
   clone(options?: {

@@ -15,10 +15,12 @@ const levels = {
   none: 'Commands are not isolated from this machine.',
 };
 
-function networkLine(network, level) {
+function networkLine({ network, networkAllow: hosts, level }) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
-  if (Array.isArray(network)) return `Of the network only these hosts can be reached: ${network.join(', ')}.`;
+  if (network === 'list') {
+    return `Of the network only these hosts can be reached, through the proxy in HTTP_PROXY: ${hosts}.`;
+  }
   const off = 'The network is off by policy: downloads fail, and trying again does not help.';
   return level === 'landlock' ? off : `${off} localhost works.`;
 }
@@ -30,15 +32,14 @@ function limitsLine(facts) {
 
 /** The sandbox: where commands run and what they may do. Reads facts only. */
 export function instructionsFor(lease) {
-  const { session, provider, shownWorkdir: workdir } = lease;
+  const { session, shownWorkdir: workdir } = lease;
   const { facts } = session;
-  const { network: hosts } = provider.options;
   const inside = session.place.shown;
   const workspace = workdir === inside ? '' : `, in the workspace ${inside}`;
   const lines = [
     `Commands start in ${workdir}${workspace}; the file tools call ${inside} "/".`,
     levels[facts.level] ?? '',
-    networkLine(Array.isArray(hosts) ? hosts : facts.network, facts.level),
+    networkLine(facts),
     limitsLine(facts),
     facts.degraded ? `Note: ${facts.degraded.replaceAll('\n', '; ')}.` : '',
   ];

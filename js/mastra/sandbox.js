@@ -4,11 +4,12 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import * as core from '@mastra/core/workspace';
 
 import { argvFor, checkCommand, checkCwd, endNote, guard, joinCommand, resolveCwd } from '../command.js';
-import { invalid, unsupported } from '../errors.js';
+import { invalid } from '../errors.js';
 import { openLease } from '../lease.js';
-import { checkEnv, checkFunction, checkObject, checkPort, checkSignal, checkString, checkTimeout, show } from '../options.js';
+import { checkDeclared, checkProtocol, portUrl } from '../network.js';
+import { checkEnv, checkFunction, checkObject, checkSignal, checkString, checkTimeout, show } from '../options.js';
 import { Child } from '../process.js';
-import { portsLater, Sandbox } from '../sandbox.js';
+import { Sandbox } from '../sandbox.js';
 import { listen } from '../verbs.js';
 import { executionError, sandboxError } from './errors.js';
 import { instructionsFor, resolveInstructions } from './instructions.js';
@@ -59,9 +60,10 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     this.provider = lease.provider.name;
     // They persist where sessions do.
     this.supportsCheckpoints = lease.provider.options.root !== undefined;
-    this.networking = { getPortUrl: async () => null };
+    this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
     lease.sdk = this.sandboxSdk;
     lease.onGone = error => this.#gone(error);
+    lease.onDenied = reason => this.logger?.warn(`Sandbox '${this.id}': ${reason}`);
   }
 
   /** @internal */
@@ -308,15 +310,16 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
    * networking.getPortUrl answers null instead and wakes nothing.
    */
   async getPortUrl(port, protocol = 'http') {
-    checkPort(port);
-    checkString(protocol, 'protocol');
-    const { ports } = this.#lease.options;
-    if (!ports.includes(port)) {
-      const declared = ports.length > 0 ? `declared are ${ports.join(', ')}` : 'none is declared';
-      throw invalid(`port ${port} is not declared (${declared}): add it to the ports option`);
-    }
+    checkDeclared(this.#lease, port, 'getPortUrl');
+    const scheme = checkProtocol(protocol);
     await this.ensureRunning();
-    throw unsupported(portsLater(this.provider), 'getPortUrl');
+    return portUrl(this.#lease, port, scheme);
+  }
+
+  async #portUrlIfRunning(port) {
+    const { live, options } = this.#lease;
+    if (!live || this.status !== 'running' || !options.ports.includes(port)) return null;
+    return portUrl(this.#lease, port, 'http').catch(() => null);
   }
 
   /** Keeps the workspace under `checkpointName`; nothing without one. */

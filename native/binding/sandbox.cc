@@ -1,6 +1,7 @@
 #include "sandbox.h"
 
 #include "file.h"
+#include "network.h"
 #include "process.h"
 
 namespace sbx {
@@ -30,6 +31,8 @@ SandboxState* Sandbox::Detach(SandboxState* state) {
   if (!state || !state->owner) return nullptr;
   state->owner->state_ = nullptr;
   state->owner = nullptr;
+  FreeDenied(state->denied, state->sandbox);
+  state->denied = nullptr;
   return state;
 }
 
@@ -65,6 +68,10 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Snapshot>("snapshot"),
           InstanceMethod<&Sandbox::UseLayer>("useLayer"),
           InstanceMethod<&Sandbox::Spawn>("spawn"),
+          InstanceMethod<&Sandbox::Expose>("expose"),
+          InstanceMethod<&Sandbox::Unexpose>("unexpose"),
+          InstanceMethod<&Sandbox::SetNetwork>("setNetwork"),
+          InstanceMethod<&Sandbox::OnDenied>("onDenied"),
           InstanceMethod<&Sandbox::Place>("place"),
           InstanceMethod<&Sandbox::Facts>("facts"),
           InstanceMethod<&Sandbox::Capabilities>("capabilities"),
@@ -249,6 +256,29 @@ Napi::Value Sandbox::UseLayer(const Napi::CallbackInfo& info) {
   int rc = state_->sandbox->provider->use_layer(
       state_->sandbox, info[0].IsString() ? path.c_str() : nullptr);
   return Napi::Boolean::New(env, rc == 0);
+}
+
+Napi::Value Sandbox::Expose(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "ports.expose")) return info.Env().Undefined();
+  return ExposePort(info, state_->addon, state_->sandbox);
+}
+
+void Sandbox::Unexpose(const Napi::CallbackInfo& info) {
+  if (!state_ || !state_->sandbox->provider->unexpose) return;
+  state_->sandbox->provider->unexpose(state_->sandbox,
+                                      info[0].ToNumber().Uint32Value());
+}
+
+void Sandbox::SetNetwork(const Napi::CallbackInfo& info) {
+  if (Usable(info.Env(), "setNetworkPolicy")) {
+    sbx::SetNetwork(info, state_->sandbox);
+  }
+}
+
+void Sandbox::OnDenied(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "onDenied")) return;
+  FreeDenied(state_->denied, state_->sandbox);
+  state_->denied = WatchDenied(info, state_->addon, state_->sandbox);
 }
 
 Napi::Value Sandbox::Epoch(const Napi::CallbackInfo& info) {

@@ -7,6 +7,7 @@
 namespace sbx {
 
 class Sandbox;
+struct Denied;
 
 // May outlive the JavaScript object, and at teardown the other way round. Freed,
 // with the provider's object, when `close` has answered.
@@ -14,6 +15,7 @@ struct SandboxState {
   Addon* addon;
   sbx_sandbox* sandbox;
   Sandbox* owner;  // until closing begins
+  Denied* denied = nullptr;  // until then, too
   SandboxState* next = nullptr;
   SandboxState** previous = nullptr;
 };
@@ -48,6 +50,10 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
   Napi::Value Place(const Napi::CallbackInfo& info);
   Napi::Value Facts(const Napi::CallbackInfo& info);
   Napi::Value Capabilities(const Napi::CallbackInfo& info);
+  Napi::Value Expose(const Napi::CallbackInfo& info);
+  void Unexpose(const Napi::CallbackInfo& info);
+  void SetNetwork(const Napi::CallbackInfo& info);
+  void OnDenied(const Napi::CallbackInfo& info);
   Napi::Value Epoch(const Napi::CallbackInfo& info);
   void Touch(const Napi::CallbackInfo& info);
 

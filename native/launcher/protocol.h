@@ -164,6 +164,8 @@ enum sbx_msg_type {
                         grace. Still heard for a command that exited less than
                         two seconds ago: the two may have crossed. */
   SBX_MSG_DRAIN,     /* fds: read ends to read and drop until EOF */
+  SBX_MSG_CONNECT = 30, /* a: port; 127.0.0.1, then ::1. Answer CONNECTED */
+  SBX_MSG_LISTEN = 31,  /* a: port on 127.0.0.1. Answer LISTENING */
   SBX_MSG_PAUSE = 40,   /* stops every process; answered by PAUSED. The host
                            sends no SPAWN until UNPAUSE. */
   SBX_MSG_UNPAUSE = 41, /* lets go on what PAUSE stopped; answered by UNPAUSED */
@@ -177,6 +179,8 @@ enum sbx_msg_type {
   SBX_MSG_REFUSED,    /* a: enum sbx_spawn_stage, b: errno; no EXIT follows */
   SBX_MSG_EXIT,       /* a: wait status; payload: struct sbx_usage */
   SBX_MSG_EMPTY,
+  SBX_MSG_CONNECTED = 90, /* a: 0 and the socket as fd, or errno */
+  SBX_MSG_LISTENING = 91, /* the same */
   SBX_MSG_TERMINAL = 100, /* fd: master of the command's terminal; before
                              SPAWNED or REFUSED */
   SBX_MSG_LIMIT = 101,    /* a: enum sbx_limit that the command reached; before

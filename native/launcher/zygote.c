@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "dial.h"
 #include "outbox.h"
 #include "pause.h"
 #include "spawn.h"
@@ -62,6 +63,7 @@ struct sbx_zygote {
   struct sbx_procs procs;
   struct sbx_outbox out;
   struct sbx__end_all end_all;
+  struct sbx_dialer dialer;
   struct sbx_watch* watch;
   struct sbx_pause* pause;
   uint64_t memory_kills; /* by the kernel, as far as they were told */
@@ -689,6 +691,12 @@ static void sbx__dispatch(struct sbx_zygote* z, struct sbx__request* r) {
     case SBX_MSG_DRAIN:
       sbx__on_drain(z, r);
       break;
+    case SBX_MSG_CONNECT:
+      sbx_dialer_connect(&z->dialer, r->msg.id, r->msg.a);
+      break;
+    case SBX_MSG_LISTEN:
+      sbx_dialer_listen(&z->dialer, r->msg.id, r->msg.a);
+      break;
     case SBX_MSG_PAUSE:
       sbx_pause_begin(z->pause, &z->procs);
       break;
@@ -758,7 +766,7 @@ static void sbx__on_event(struct sbx_zygote* z, const struct epoll_event* e) {
     if (read(z->signals, &info, sizeof(info)) > 0) sbx__reap(z);
   } else if (fd == z->spec.lifeline) {
     sbx__on_lifeline(z);
-  } else {
+  } else if (!sbx_dialer_event(&z->dialer, fd)) {
     sbx__drain(z, fd);
   }
 }
@@ -772,6 +780,8 @@ static int sbx__open(struct sbx_zygote* z) {
   z->epoll = epoll_create1(EPOLL_CLOEXEC);
   z->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   z->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  z->dialer.epoll = z->epoll;
+  z->dialer.control = z->spec.control;
   if (z->signals < 0 || z->epoll < 0 || z->proc < 0 || z->null < 0) return -1;
   if (sbx__watch(z, z->spec.control, EPOLLIN, EPOLL_CTL_ADD) != 0) return -1;
   if (sbx__watch(z, z->signals, EPOLLIN, EPOLL_CTL_ADD) != 0) return -1;

@@ -3,6 +3,7 @@
 //   npm run bench -- commands  one group
 const groups = {
   commands: async () => (await import('./commands.js')).commands(),
+  network: async () => (await import('./network.js')).network(),
   files: async () => (await import('./files.js')).files(),
   snapshots: async () => (await import('./snapshots.js')).snapshots(),
   limits: async () => (await import('./limits.js')).limits(),

@@ -265,6 +265,19 @@ class FakeSandbox {
     ];
   }
 
+  async expose(port) {
+    if (this.state !== 'running') throw fail('unavailable', 'The sandbox is not started.', 'ports.expose');
+    return { host: '127.0.0.1', port: port + 40000 };
+  }
+
+  setNetwork(hosts) {
+    this.hosts = hosts;
+  }
+
+  onDenied(callback) {
+    this.deny = callback;
+  }
+
   hostPath(text) {
     if (text === inside || text.startsWith(`${inside}/`)) return this.folder + text.slice(inside.length);
     return text;

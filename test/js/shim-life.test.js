@@ -312,7 +312,11 @@ run('what was read is never taken for that of another sandbox', () => {
 
 run('a declared port', async () => {
   const sandbox = createMastraSandbox({ provider: local({ ports: [3000] }), ports: [4000] });
-  for (const port of [3000, 4000]) await assert.rejects(sandbox.getPortUrl(port, 'https'), { code: 'unsupported' });
+  assert.equal(await sandbox.networking.getPortUrl(3000), null);
+  assert.equal(sandbox.status, 'pending');
+  assert.equal(await sandbox.getPortUrl(4000, 'https'), 'https://127.0.0.1:44000');
+  assert.equal(await sandbox.networking.getPortUrl(3000), 'http://127.0.0.1:43000');
+  assert.equal(await sandbox.networking.getPortUrl(5000), null);
   assert.deepEqual(fake.opened[0].options.ports, ['3000', '4000']);
   await assert.rejects(sandbox.getPortUrl(5000), { code: 'invalid_input' });
   assert.equal(sandbox.status, 'running');

@@ -87,6 +87,18 @@ export async function use() {
   return [url, none, flags, text, bytes, handle, how, result.stdout, running];
 }
 
+export async function network() {
+  local({ network: ['npm', '*.example.com:8443'] });
+  local({ network: { allow: ['10.0.0.5:5432'] } });
+  const box = await createSandbox({ provider, ports: [3000], onNetworkDenied: ({ host, port, reason }) => [host, port, reason] });
+  await box.setNetworkPolicy('deny');
+  await box.setNetworkPolicy({ allow: ['a.example'] });
+  // @ts-expect-error needs a new sandbox
+  await box.setNetworkPolicy('allow');
+  const { url, request } = await box.ports.expose(3000);
+  return [url, (await request('/', { method: 'POST' })).status];
+}
+
 export async function neutral() {
   await using box = await createSandbox({ provider, id: 'one' });
   const size: number = await withSandbox({ provider: await providerFromEnvironment() }, async s => (await s.files.read('a')).length);

@@ -1,0 +1,98 @@
+#include "network.h"
+
+#include <vector>
+
+namespace sbx {
+
+static void on_exposed(void* arg, const sbx_error* error, const char* host,
+                       unsigned port) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(error, [host, port](Napi::Env env) {
+    Napi::Object place = Napi::Object::New(env);
+    place.Set("host", host);
+    place.Set("port", port);
+    return place;
+  });
+  delete operation;
+}
+
+static void Missing(Napi::Env env, const char* operation) {
+  sbx_error error = {};
+  sbx_error_set(&error, SBX_E_UNSUPPORTED, 0, operation,
+                "This provider has no %s.", operation);
+  Throw(env, error);
+}
+
+Napi::Value ExposePort(const Napi::CallbackInfo& info, Addon* addon,
+                       sbx_sandbox* sandbox) {
+  if (!sandbox->provider->expose) {
+    Missing(info.Env(), "ports.expose");
+    return info.Env().Undefined();
+  }
+  auto* operation = new Operation(addon, "expose");
+  Napi::Value promise = operation->deferred.Promise();
+  sandbox->provider->expose(sandbox, info[0].ToNumber().Uint32Value(),
+                            on_exposed, operation);
+  return promise;
+}
+
+void SetNetwork(const Napi::CallbackInfo& info, sbx_sandbox* sandbox) {
+  Napi::Env env = info.Env();
+  if (!sandbox->provider->set_network) return Missing(env, "setNetworkPolicy");
+  if (!info[0].IsArray()) {
+    Napi::TypeError::New(env, "setNetwork wants an array of hosts")
+        .ThrowAsJavaScriptException();
+    return;
+  }
+  Napi::Array list = info[0].As<Napi::Array>();
+  std::vector<std::string> hosts;
+  for (uint32_t i = 0; i < list.Length(); i++) {
+    hosts.push_back(list.Get(i).ToString());
+  }
+  std::vector<const char*> texts;
+  for (const std::string& host : hosts) texts.push_back(host.c_str());
+  sbx_error error = {};
+  if (sandbox->provider->set_network(sandbox, texts.data(), texts.size(),
+                                     &error)) {
+    Throw(env, error);
+  }
+}
+
+struct Denied {
+  Addon* addon;
+  Napi::FunctionReference callback;
+  Napi::AsyncContext context;
+};
+
+static void on_denied(void* arg, const sbx_denial* denial) {
+  auto* denied = static_cast<Denied*>(arg);
+  if (denied->addon->closing) return;
+  Napi::Env env = denied->addon->env;
+  Napi::HandleScope scope(env);
+  Napi::Object event = Napi::Object::New(env);
+  event.Set("host", denial->host);
+  event.Set("port", denial->port);
+  event.Set("reason", denial->reason);
+  event.Set("last", denial->last);
+  denied->callback.MakeCallback(env.Global(), {event}, denied->context);
+}
+
+Denied* WatchDenied(const Napi::CallbackInfo& info, Addon* addon,
+                    sbx_sandbox* sandbox) {
+  if (!sandbox->provider->watch_network || !info[0].IsFunction()) {
+    return nullptr;
+  }
+  auto* denied = new Denied{addon,
+                            Napi::Persistent(info[0].As<Napi::Function>()),
+                            Napi::AsyncContext(info.Env(), "networkDenied")};
+  sandbox->provider->watch_network(sandbox, on_denied, denied);
+  return denied;
+}
+
+void FreeDenied(Denied* denied, sbx_sandbox* sandbox) {
+  if (!denied) return;
+  sandbox->provider->watch_network(sandbox, nullptr, nullptr);
+  delete denied;
+}
+
+}  // namespace sbx
