@@ -42,7 +42,7 @@ export function shellArgv(shell, line) {
 }
 
 export function argvFor(shell, command, args) {
-  if (args === undefined || args.length === 0) return shellArgv(shell, command);
+  if (!args?.length) return shellArgv(shell, command);
   if (isProgram(command)) return [command, ...args];
   return shellArgv(shell, joinCommand(command, args));
 }

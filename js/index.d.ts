@@ -95,9 +95,12 @@ export interface RunOptions {
   timeout?: number;
   /** Abort kills the command; the result says `killed`. */
   signal?: AbortSignal;
-  /** What the command reads. Default: nothing, end-of-file at once. */
+  /**
+   * What the command reads. Default: nothing, end-of-file at once. A stream that
+   * fails kills the command, and run() rejects with its error.
+   */
   stdin?: FileValue;
-  /** Called with text as it arrives. May throw without harm. */
+  /** Called with text as it arrives. May throw or reject without harm: the first time is a process warning. */
   onStdout?: (text: string) => void;
   onStderr?: (text: string) => void;
   /** Newest bytes kept per stream. Default: Infinity (256 MiB); for processes 1 MiB. */
@@ -255,8 +258,10 @@ export interface Sandbox extends AsyncDisposable {
    */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Ends the processes and lets the sandbox go. */
+  /** Ends the processes and lets the sandbox go: one with an `id` keeps its files, another is removed. */
   stop(): Promise<void>;
+  /** Ends the processes and removes the sandbox and its files, also after stop(); never a `directory`. */
+  destroy(): Promise<void>;
   /** Throws `unsupported`: there is no provider SDK behind this package. */
   readonly raw: never;
 }
@@ -265,7 +270,7 @@ export interface CreateSandboxOptions {
   provider: SandboxProvider;
   /**
    * The same id on one provider instance is the same sandbox, and stop() keeps
-   * its files for the next one. Without it stop() removes the sandbox.
+   * its files for the next one, until destroy(). Without it stop() removes the sandbox.
    */
   id?: string;
   /** onFirstCreate runs once for it; later sandboxes get a copy of the files. */
@@ -286,7 +291,10 @@ export interface CreateSandboxOptions {
 /** Starts a sandbox. Wrong options throw at once; a failed start rejects. */
 export function createSandbox(options: CreateSandboxOptions): Promise<Sandbox>;
 
-/** Runs `work` with a sandbox and stops that afterwards. */
+/**
+ * Runs `work` with a sandbox. Afterwards one that this call created is destroyed,
+ * and one that was found by its `id`, or has an `id` in a `root`, is stopped.
+ */
 export function withSandbox<T>(options: CreateSandboxOptions, work: (sandbox: Sandbox) => T | Promise<T>): Promise<T>;
 
 type HasCapabilities = Sandbox | SandboxProvider | { readonly sandboxSdk: Sandbox };

@@ -1,14 +1,18 @@
 // The provider-neutral entry point.
-import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
+import { fromNative, invalid, messageOf, SandboxError, unsupported } from './errors.js';
 import { openLease } from './lease.js';
 import { checkObject, checkString, show } from './options.js';
 import { Provider } from './provider.js';
+import { refuseInHookOf } from './reentry.js';
 import { Sandbox } from './sandbox.js';
 
 export { isSandboxError, SandboxError, sandboxErrorCodes } from './errors.js';
 
 class Owner {
   status = 'pending';
+  created; // by this owner's first start
+  #reported = false;
+  #stopping;
 
   constructor(lease, kept) {
     this.lease = lease;
@@ -16,11 +20,12 @@ class Owner {
   }
 
   async ensure() {
-    if (this.status === 'stopped') {
-      throw new SandboxError('conflict', `the sandbox "${this.lease.options.id}" was stopped: create it again`);
+    if (this.status === 'stopped' || this.status === 'destroyed') {
+      throw new SandboxError('conflict', `the sandbox "${this.lease.options.id}" was ${this.status}: create it again`);
     }
     try {
-      await this.lease.start();
+      const outcome = await this.lease.start();
+      this.created ??= outcome === 'created';
     } catch (error) {
       throw fromNative(error, this.lease.provider.name);
     }
@@ -28,11 +33,37 @@ class Owner {
   }
 
   async stop() {
-    if (this.status === 'stopped') return;
+    refuseInHookOf(this.lease.session, 'stop');
+    if (this.status === 'destroyed') return;
     this.status = 'stopped';
-    if (this.kept) await this.lease.leave();
-    else await this.lease.destroy();
+    await (this.#stopping ??= this.#release(this.kept ? this.lease.leave() : this.lease.destroy()));
   }
+
+  async destroy() {
+    refuseInHookOf(this.lease.session, 'destroy');
+    const stopping = this.#stopping;
+    this.status = 'destroyed';
+    await stopping?.catch(() => {});
+    await this.#release(this.lease.destroy());
+    if (this.kept && stopping) await this.#release(this.lease.discard());
+  }
+
+  async #release(work) {
+    try {
+      await work;
+    } catch (error) {
+      throw fromNative(error, this.lease.provider.name);
+    }
+  }
+
+  report = error => {
+    if (this.#reported) return;
+    this.#reported = true;
+    process.emitWarning(
+      `a callback of the sandbox "${this.lease.options.id}" failed: ${messageOf(error)}; later failures are not reported`,
+      'SandboxWarning',
+    );
+  };
 }
 
 /**
@@ -41,12 +72,11 @@ class Owner {
  */
 export function createSandbox(options) {
   const given = checkObject(options, 'the options of createSandbox()');
-  const lease = openLease(given, 'sandbox');
-  return started(lease, given.id !== undefined);
+  return started(new Owner(openLease(given, 'sandbox'), given.id !== undefined));
 }
 
-async function started(lease, kept) {
-  const owner = new Owner(lease, kept);
+async function started(owner) {
+  const { lease } = owner;
   const sandbox = new Sandbox(owner);
   lease.sdk = sandbox;
   try {
@@ -58,14 +88,21 @@ async function started(lease, kept) {
   return sandbox;
 }
 
-/** Runs `work(sandbox)` and stops the sandbox afterwards, whatever happened. */
+/**
+ * Runs `work(sandbox)` and lets the sandbox go afterwards, whatever happened: one
+ * that this call created is destroyed, one that was found is stopped. With an id
+ * in a `root`, where sandboxes are kept for later processes, it is stopped, too.
+ */
 export async function withSandbox(options, work) {
   if (typeof work !== 'function') throw invalid(`withSandbox needs a function, not ${show(work)}`);
-  const sandbox = await createSandbox(options);
+  const given = checkObject(options, 'the options of withSandbox()');
+  const owner = new Owner(openLease(given, 'sandbox'), given.id !== undefined);
+  const sandbox = await started(owner);
   try {
     return await work(sandbox);
   } finally {
-    await sandbox.stop();
+    const rooted = owner.kept && owner.lease.provider.options.root !== undefined;
+    await (owner.created && !rooted ? sandbox.destroy() : sandbox.stop());
   }
 }
 
@@ -101,7 +138,7 @@ const factories = { local: () => import('./local.js').then(module => module.loca
  * `options` for its factory.
  */
 export async function providerFromEnvironment(options, env = process.env) {
-  const name = env.SANDBOX_PROVIDER || 'local';
+  const name = checkObject(env, 'env').SANDBOX_PROVIDER || 'local';
   if (!Object.hasOwn(factories, name)) {
     throw invalid(`SANDBOX_PROVIDER is ${show(name)}; this version knows ${Object.keys(factories).join(', ')}`);
   }

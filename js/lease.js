@@ -267,6 +267,12 @@ export class Lease {
     this.live = false;
   }
 
+  /** Destroys what this lease has left, unless others hold it. */
+  async discard() {
+    this.#adopt();
+    await this.session.discard();
+  }
+
   async endProcesses() {
     const ends = [];
     for (const process of this.processes) {

@@ -2,9 +2,10 @@
 import { constants } from 'node:os';
 
 import { endNote, guard } from './command.js';
-import { invalid, SandboxError } from './errors.js';
+import { invalid, isSandboxError, SandboxError } from './errors.js';
 import { checkSize } from './limits.js';
 import { show } from './options.js';
+import { checkPiece } from './values.js';
 import { listen } from './verbs.js';
 
 const STDOUT = 0;
@@ -16,6 +17,7 @@ let unborn = 0;
 export class Child {
   pid;
   exit; // the ExitResult, once there is one
+  inputFailure; // {error} of the stream that stdin was fed from
   #listeners = [new Set(), new Set()];
   #masks = [0, 0];
   #held;
@@ -90,7 +92,7 @@ export class Child {
 
   get killed() {
     const { exit } = this;
-    return exit !== undefined && (exit.killed || exit.timedOut || exit.signal !== 0);
+    return exit !== undefined && wasKilled(exit);
   }
 
   /** Adds a listener for text; the result removes it. */
@@ -126,6 +128,11 @@ export class Child {
     return (this.#texts[stream] ??= this.process.output(stream) + this.#note(stream));
   }
 
+  /** Whether text of the stream is listened to. */
+  isHeard(stream) {
+    return this.#listeners[stream].size > 0;
+  }
+
   #note(stream) {
     return stream === STDERR && this.spec.retain !== 0 ? endNote(this.exit, this.spec.timeout) : '';
   }
@@ -135,12 +142,13 @@ export class Child {
   }
 
   async write(data) {
+    const piece = checkPiece(data);
     this.#checkStdin();
     if (this.#stdinEnded) {
       throw Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
     }
     try {
-      await this.process.write(data);
+      await this.process.write(piece);
     } catch (error) {
       this.#checkStdin();
       throw error;
@@ -171,15 +179,28 @@ function signalNumber(name) {
   return number;
 }
 
-/** Ties a signal to a child: abort kills it. */
+/** Ties a signal to a child: abort kills it. Gives what unties them. */
 export function killOnAbort(child, signal) {
-  if (!signal) return;
+  if (!signal) return undefined;
   const kill = () => child.end(0);
-  if (signal.aborted) kill();
-  else {
-    signal.addEventListener('abort', kill, { once: true });
-    child.exited.then(() => signal.removeEventListener('abort', kill));
+  if (signal.aborted) {
+    kill();
+    return undefined;
   }
+  const off = () => {
+    try {
+      signal.removeEventListener('abort', kill);
+    } catch {}
+  };
+  signal.addEventListener('abort', kill, { once: true });
+  child.exited.then(off);
+  return off;
+}
+
+/** `promise`, which may be left alone: input that nobody waits for is often cut off by a kill. */
+export function handled(promise) {
+  promise.catch(() => {});
+  return promise;
 }
 
 /** The handle that `processes.start()` returns. */
@@ -226,19 +247,20 @@ export class SandboxProcess {
   }
 
   /** Sends text or bytes to stdin; resolves when they left. */
-  async write(data) {
-    await this.#stdin(() => this.#child.write(data));
+  write(data) {
+    return handled(this.#stdin(() => this.#child.write(data)));
   }
 
   /** End-of-file on stdin. */
-  async closeStdin() {
-    await this.#stdin(() => this.#child.closeStdin());
+  closeStdin() {
+    return handled(this.#stdin(() => this.#child.closeStdin()));
   }
 
   async #stdin(action) {
     try {
       await action();
     } catch (error) {
+      if (isSandboxError(error)) throw error;
       throw new SandboxError('conflict', error.message, { cause: error, operation: 'processes.write' });
     }
   }
@@ -286,18 +308,43 @@ function truncation(child) {
   };
 }
 
-/** A finished child as a result of the normalised surface. */
-export function childResult(child) {
-  const { exit } = child;
+/** What the results of both surfaces have in common. */
+export function outcomeOf(exit, stdout, stderr) {
   return {
-    exitCode: exit.exitCode,
     success: exit.exitCode === 0,
-    stdout: child.text(STDOUT),
-    stderr: child.text(STDERR),
-    durationMs: Math.round(exit.durationMs),
-    killed: child.killed,
+    exitCode: exit.exitCode,
+    stdout,
+    stderr,
+    killed: wasKilled(exit),
     timedOut: exit.timedOut,
-    ...(exit.reason ? { reason: exit.reason } : {}),
-    ...truncation(child),
+    ...(exit.reason ? { reason: exit.reason } : undefined),
+    stdoutTruncated: exit.stdoutDropped > 0,
+    stderrTruncated: exit.stderrDropped > 0,
+    stdoutDroppedBytes: exit.stdoutDropped,
+    stderrDroppedBytes: exit.stderrDropped,
   };
+}
+
+const wasKilled = exit => exit.killed || exit.timedOut || exit.signal !== 0;
+
+/** The exit of a command whose signal had fired before it was started. */
+export const NEVER_STARTED = Object.freeze({
+  exitCode: 137,
+  signal: 9,
+  killed: true,
+  timedOut: false,
+  durationMs: 0,
+  stdout: '',
+  stderr: '',
+  stdoutDropped: 0,
+  stderrDropped: 0,
+});
+
+/** An exit as a result of the normalised surface. */
+export function resultOf(exit, stdout, stderr) {
+  return { ...outcomeOf(exit, stdout, stderr), durationMs: Math.round(exit.durationMs) };
+}
+
+export function childResult(child) {
+  return resultOf(child.exit, child.text(STDOUT), child.text(STDERR));
 }

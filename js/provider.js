@@ -8,6 +8,7 @@
 import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
+import { refuseInHookOf } from './reentry.js';
 import { snapshot } from './verbs.js';
 
 class Session {
@@ -30,7 +31,7 @@ class Session {
 
   /** 'created' or 'connected'. */
   acquire(lease) {
-    return this.#alone(async () => {
+    return this.#alone('start', async () => {
       if (this.state === 'closed') return undefined;
       this.holders.add(lease);
       await this.#bringUp(lease);
@@ -80,7 +81,7 @@ class Session {
 
   /** Ends every process; the files are the snapshot's afterwards, or as they were. */
   restore(store, id) {
-    return this.#alone(async () => {
+    return this.#alone('restore', async () => {
       // What is protected is mounted there, so that nothing can take its place
       // while the sandbox runs.
       if (this.facts.protected === undefined) return this.native.snapshot(snapshot.RESTORE, store, id);
@@ -106,7 +107,7 @@ class Session {
 
   /** The other leases go on; the last one stops the sandbox. */
   stop(lease) {
-    return this.#alone(async () => {
+    return this.#alone('stop', async () => {
       this.active.delete(lease);
       if (this.state !== 'running') return;
       if (this.active.size > 0) return lease.endProcesses();
@@ -120,7 +121,7 @@ class Session {
     await this.stop(lease);
     this.holders.delete(lease);
     // What lies in a root is found again by any process, if nobody holds it.
-    if (this.provider.options.root !== undefined) await this.#alone(() => this.#close());
+    if (this.provider.options.root !== undefined) await this.#alone('stop', () => this.#close());
   }
 
   async #close() {
@@ -132,12 +133,25 @@ class Session {
   }
 
   destroy(lease) {
-    return this.#alone(async () => {
+    return this.#alone('destroy', async () => {
       if (!this.holders.has(lease)) return;
       if (this.holders.size > 1) await lease.endProcesses();
       else if (!this.#theirs) await this.native.destroy();
       this.active.delete(lease);
       this.holders.delete(lease);
+      await this.#close();
+    });
+  }
+
+  /** Destroys what nobody holds. */
+  discard() {
+    return this.#alone('destroy', async () => {
+      if (this.holders.size > 0 || this.state === 'closed') return;
+      if (this.state === 'idle') {
+        if (!(await this.native.find())) return this.#close();
+        await this.native.connect(); // fails where another process has it
+      }
+      await this.native.destroy();
       await this.#close();
     });
   }
@@ -160,7 +174,8 @@ class Session {
   }
 
   // Life-cycle calls of different leases must not interleave.
-  #alone(work) {
+  async #alone(operation, work) {
+    refuseInHookOf(this, operation);
     const turn = this.#last.then(work, work);
     this.#last = turn.catch(() => {});
     return turn;
@@ -233,7 +248,12 @@ export class Provider {
   /** The capability map: [{name, mode, reason?}]. */
   capabilityList() {
     const spec = { id: 'capabilities', named: true, cwd: '/workspace', ports: [] };
-    return (this.#capabilities ??= this.open(spec).capabilities());
+    if (this.#capabilities === undefined) {
+      const opened = this.open(spec);
+      this.#capabilities = opened.capabilities();
+      opened.close().catch(() => {});
+    }
+    return this.#capabilities;
   }
 }
 

@@ -15,9 +15,10 @@ import {
   checkTimeout,
   show,
 } from './options.js';
-import { Child, childResult, killOnAbort, SandboxProcess } from './process.js';
+import { Child, childResult, killOnAbort, NEVER_STARTED, resultOf, SandboxProcess } from './process.js';
 import { Snapshots } from './snapshots.js';
 import { checkPty } from './limits.js';
+import { checkValue, gather, pieces, whole } from './values.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -29,7 +30,7 @@ function checkPath(path) {
 }
 
 // `owner` says how the sandbox is started, stopped and named:
-// {lease, ensure(), stop(), status}.
+// {lease, ensure(), stop(), destroy(), report(error), status}.
 class Files {
   #owner;
 
@@ -40,14 +41,15 @@ class Files {
   /** Writes a file and the folders above it. `data` is any FileValue. */
   async write(path, data, options) {
     const { overwrite, mode, signal } = checkObject(options, 'options');
-    const content = isWhole(data) ? data : await gathered(data);
+    checkPath(path);
     checkSignal(signal);
     checkMode(mode);
+    checkBoolean(overwrite, 'overwrite');
+    checkValue(data);
     if (signal?.aborted) throw aborted('files.write', signal);
+    const content = whole(data) ?? (await gather(data));
     const flags =
-      flag.PARENTS |
-      (checkBoolean(overwrite, 'overwrite') === false ? flag.EXCLUSIVE : 0) |
-      (typeof content === 'string' ? flag.TEXT : 0);
+      flag.PARENTS | (overwrite === false ? flag.EXCLUSIVE : 0) | (typeof content === 'string' ? flag.TEXT : 0);
     await this.#file(verb.WRITE, path, { data: content, flags, mode });
   }
 
@@ -64,6 +66,7 @@ class Files {
   /** The entries of a folder, sorted by name: [{name, path, type, size?, ...}]. */
   async list(path = '.', options) {
     const { recursive } = checkObject(options, 'options');
+    checkPath(path);
     const listing = await this.#file(verb.READDIR, path, recursive ? { flags: flag.RECURSIVE, maxDepth: 100 } : {});
     const { decodeLongListing } = await import('./listing.js');
     return decodeLongListing(listing, entry => ({ ...entry, path: posix.join(path, entry.name) }));
@@ -123,15 +126,6 @@ function checkMode(mode) {
   throw invalid(`mode must be an integer from 0o001 to 0o777, not ${show(mode)}`);
 }
 
-function isWhole(value) {
-  return typeof value === 'string' || value instanceof Uint8Array;
-}
-
-async function gathered(value) {
-  const { gather } = await import('./values.js');
-  return gather(value);
-}
-
 // Relative is below the working directory; absolute is the sandbox's own root,
 // where the workspace is one folder.
 function place(lease, path) {
@@ -159,7 +153,9 @@ function checkRunOptions(options) {
   const given = checkObject(options, 'options');
   checkFunction(given.onStdout, 'onStdout');
   checkFunction(given.onStderr, 'onStderr');
-  return { ...given, signal: checkSignal(given.signal), timeout: checkTimeout(given.timeout) };
+  const stdin = given.stdin ?? undefined;
+  if (stdin !== undefined && typeof stdin !== 'boolean') checkValue(stdin, 'stdin');
+  return { ...given, stdin, signal: checkSignal(given.signal), timeout: checkTimeout(given.timeout) };
 }
 
 /** argv for a string, which a shell runs, or an array, which is run as it is. */
@@ -253,9 +249,14 @@ export class Sandbox {
    * for every exit code; rejects only if the command could not be started.
    */
   async run(command, options) {
-    const child = await this.#spawn(command, checkRunOptions(options), Infinity);
-    if (child === undefined) return abortedResult;
+    const given = checkRunOptions(options);
+    if (given.stdin === true) {
+      throw invalid('stdin must be what the command reads, not true: run() has no open stdin, processes.start() has', 'run');
+    }
+    const child = await this.#spawn(command, given, Infinity);
+    if (child === undefined) return resultOf(NEVER_STARTED, '', '');
     await child.exited;
+    if (child.inputFailure) throw child.inputFailure.error;
     return childResult(child);
   }
 
@@ -370,6 +371,11 @@ export class Sandbox {
     return this.#owner.stop();
   }
 
+  /** Ends the processes and removes the sandbox, also one that was given an `id`. */
+  destroy() {
+    return this.#owner.destroy();
+  }
+
   [Symbol.asyncDispose]() {
     return this.stop();
   }
@@ -384,29 +390,20 @@ export class Sandbox {
   }
 }
 
-const abortedResult = Object.freeze({
-  exitCode: 137,
-  success: false,
-  stdout: '',
-  stderr: '',
-  durationMs: 0,
-  killed: true,
-  timedOut: false,
-  stdoutTruncated: false,
-  stderrTruncated: false,
-  stdoutDroppedBytes: 0,
-  stderrDroppedBytes: 0,
-});
-
-// A stream that fails, or a command that stops reading, ends the input; the
-// command's own end tells the rest.
+// A command that stops reading ends the input. A stream that fails ends the
+// command: half of the input must not pass for all of it.
 async function feed(child, value) {
   if (value === undefined || typeof value === 'boolean') return;
   try {
-    const { pieces } = await import('./values.js');
-    for await (const piece of pieces(value, 'stdin')) await child.write(piece);
+    for await (const piece of pieces(value, 'stdin')) {
+      const left = await child.write(piece).then(() => true, () => false);
+      if (!left) break;
+    }
   } catch (error) {
-    if (!child.exit) child.report?.(error);
+    if (child.exit) return;
+    child.inputFailure = { error };
+    child.end(0);
+    return;
   }
   if (!child.exit) child.closeStdin();
 }

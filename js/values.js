@@ -6,13 +6,15 @@ import { show } from './options.js';
 
 /**
  * string or Uint8Array of what is in one piece; undefined for the others. By the
- * kind that Node sees: a proxy or an heir of a Uint8Array's prototype has no bytes.
+ * kind that Node sees: a proxy or an heir of a Uint8Array's prototype has no bytes,
+ * nor has what was transferred.
  */
 export function whole(value) {
-  if (typeof value === 'string' || types.isUint8Array(value)) return value;
-  if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  return undefined;
+  if (typeof value === 'string') return value;
+  if (types.isUint8Array(value)) return value.length === 0 && value.buffer.detached ? undefined : value;
+  if (types.isAnyArrayBuffer(value)) return value.detached ? undefined : new Uint8Array(value);
+  if (!ArrayBuffer.isView(value) || value.buffer.detached) return undefined;
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
 // Proxies may throw in each of these.
@@ -24,7 +26,7 @@ function attempt(test) {
   }
 }
 
-const isBlob = value => attempt(() => value instanceof Blob);
+const isBlob = value => attempt(() => value instanceof Blob && value.size >= 0);
 const TypedArray = Object.getPrototypeOf(Uint8Array);
 
 const isStream = value =>

@@ -1,13 +1,14 @@
 // Mastra's filesystem on the workspace of a sandbox. Every method is one native
 // call; paths are resolved there.
 import { posix } from 'node:path';
+import { types } from 'node:util';
 
 import * as core from '@mastra/core/workspace';
 
 import { below } from '../command.js';
-import { invalid } from '../errors.js';
 import { native } from '../load.js';
-import { checkBoolean, checkFunction, checkString, checkStrings, show } from '../options.js';
+import { checkBoolean, checkFunction, checkInstructions, checkString, checkStrings, show } from '../options.js';
+import { whole } from '../values.js';
 import { flag, type, verb, WORKSPACE } from '../verbs.js';
 import { fileError } from './errors.js';
 import { filesInstructionsFor, resolveInstructions } from './instructions.js';
@@ -42,7 +43,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
     });
     this.#sandbox = sandbox;
     this.#lease = sandbox._lease;
-    this.#instructions = checkInstructions(instructions);
+    this.#instructions = checkInstructions(instructions, 'filesystem.instructions');
     this.id = checkString(id, 'filesystem.id') ?? `${sandbox.id}-filesystem`;
     this.name = 'SandboxSdkFilesystem';
     this.provider = 'sandbox-sdk-native';
@@ -56,6 +57,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   async readFile(path, options) {
     const encoding = options?.encoding;
     if (encoding === undefined || encoding === null) return this.#file('readFile', verb.READ, path, {});
+    if (typeof encoding !== 'string') throw wrong('readFile', path, `encoding must be a string, not ${show(encoding)}`);
     if (!Buffer.isEncoding(encoding)) throw new TypeError(`Unknown encoding: ${encoding}`);
     if (!/^utf-?8$/i.test(encoding)) return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
     return path === '.gitignore' ? this.#readGitignore() : this.#file('readFile', verb.READ, path, { text: true });
@@ -101,11 +103,12 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   async readdir(path, options) {
     const { recursive, extension, maxDepth = MAX_DEPTH } = options ?? {};
+    checkNumber('readdir', path, maxDepth, 'maxDepth');
     const deep = recursive === true && maxDepth > 0;
     const listing = await this.#file('readdir', verb.READDIR, path, {
       flags: deep ? flag.RECURSIVE : 0,
       maxDepth: deep ? Math.min(maxDepth, MAX_DEPTH) : 0,
-      extensions: dotted(extension),
+      extensions: dotted(path, extension),
     });
     return decode(listing);
   }
@@ -113,6 +116,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   /** Everything below `path` in one call; root entries are depth 1. */
   async walk(path, options) {
     const { maxDepth = MAX_DEPTH, includeHidden = false } = options ?? {};
+    checkNumber('walk', path, maxDepth, 'maxDepth');
     const listing = await this.#file('walk', verb.WALK, path, {
       flags: includeHidden ? flag.HIDDEN : 0,
       maxDepth: Math.max(1, Math.min(maxDepth, MAX_DEPTH)),
@@ -127,6 +131,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   /** Searches file contents with a JavaScript pattern, under a time limit. */
   async grep(options) {
+    checkSearch(options);
     await this.#ready();
     const gitignore = this.#gitignore;
     this.#gitignore = undefined;
@@ -169,7 +174,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   /** A host path only where commands and files lie in a folder of the host. */
   resolveAbsolutePath(path) {
     const { host } = this.#lease.session.place;
-    if (!host) return undefined;
+    if (!host || typeof path !== 'string') return undefined;
     return posix.join(host, relativeTo(this.#lease.session.place, path));
   }
 
@@ -178,18 +183,19 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   async writeFile(path, content, options) {
     this.#writable('writeFile');
     const { recursive, overwrite, expectedMtime } = options ?? {};
-    const text = typeof content === 'string';
+    const data = contentOf('writeFile', path, content);
+    const text = typeof data === 'string';
     await this.#file(
       'writeFile',
       verb.WRITE,
       path,
       {
-        data: text ? content : bytesOf(content),
+        data,
         flags:
           (recursive === false ? 0 : flag.PARENTS) |
           (overwrite === false ? flag.EXCLUSIVE : 0) |
           (text ? flag.TEXT : 0),
-        expectedMtime: expectedMtime === undefined ? undefined : timeOf(expectedMtime),
+        expectedMtime: expectedMtime === undefined ? undefined : timeOf(path, expectedMtime),
       },
       { expectedMtime },
     );
@@ -197,7 +203,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   async appendFile(path, content) {
     this.#writable('appendFile');
-    const data = typeof content === 'string' ? content : bytesOf(content);
+    const data = contentOf('appendFile', path, content);
     await this.#file('appendFile', verb.APPEND, path, { data, flags: flag.PARENTS });
   }
 
@@ -286,8 +292,24 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   }
 }
 
+function wrong(operation, path, message) {
+  return new core.FilesystemError(`${operation}: ${message}`, 'invalid_input', typeof path === 'string' ? path : show(path));
+}
+
 function wrongPath(operation, path) {
-  return new core.FilesystemError(`${operation}: the path must be a string, not ${show(path)}`, 'invalid_input', String(path));
+  return wrong(operation, path, `the path must be a string, not ${show(path)}`);
+}
+
+function checkNumber(operation, path, value, name) {
+  if (typeof value === 'number' || value === undefined) return;
+  throw wrong(operation, path, `${name} must be a number, not ${show(value)}`);
+}
+
+function checkSearch(options) {
+  const path = options?.path;
+  if (typeof path !== 'string') throw wrongPath('grep', path);
+  if (typeof options.pattern !== 'string') throw wrong('grep', path, `pattern must be a string, not ${show(options.pattern)}`);
+  for (const name of ['maxCountPerFile', 'maxTotalMatches', 'contextLines']) checkNumber('grep', path, options[name], name);
 }
 
 // Loaded when first needed: imports of this package are to be quick.
@@ -305,27 +327,25 @@ function relativeTo(place, path) {
   return rest.slice(1);
 }
 
-function bytesOf(content) {
-  if (content instanceof Uint8Array) return content;
-  if (content instanceof ArrayBuffer) return new Uint8Array(content);
-  throw new TypeError(`content must be a string, a Buffer or a Uint8Array, not ${show(content)}`);
+function contentOf(operation, path, content) {
+  const made = whole(content);
+  if (made !== undefined) return made;
+  throw wrong(operation, path, `content must be a string, a Buffer or a Uint8Array, not ${show(content)}`);
 }
 
-function timeOf(date) {
-  const time = date instanceof Date ? date.getTime() : new Date(date).getTime();
-  if (Number.isNaN(time)) throw new TypeError('expectedMtime must be a valid Date');
+function timeOf(path, date) {
+  const time = ['string', 'number'].includes(typeof date) || types.isDate(date) ? new Date(date).getTime() : NaN;
+  if (Number.isNaN(time)) throw wrong('writeFile', path, `expectedMtime must be a valid Date, not ${show(date)}`);
   return time;
 }
 
-function dotted(extension) {
+function dotted(path, extension) {
   if (extension === undefined || extension === null) return undefined;
   const list = Array.isArray(extension) ? extension : [extension];
+  for (const one of list) {
+    if (typeof one !== 'string') throw wrong('readdir', path, `extension must be a string or an array of strings, not ${show(one)}`);
+  }
   return list.length === 0 ? undefined : list.map(one => (one.startsWith('.') ? one : `.${one}`));
-}
-
-function checkInstructions(value) {
-  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
-  throw invalid(`filesystem.instructions must be a string or a function, not ${show(value)}`);
 }
 
 // Mastra keys what was read by provider and basePath: stable where the store

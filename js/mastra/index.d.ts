@@ -96,7 +96,10 @@ export class SandboxSdkProcessHandle extends ProcessHandle {
     onStderr?: (data: string) => void;
     abortSignal?: AbortSignal;
   }): Promise<Result>;
-  /** stdout from the first use on, byte for byte, with back-pressure. */
+  /**
+   * stdout from the first use on, byte for byte, with back-pressure. One that was
+   * never read does not hold up wait(): it fails once it is 16 MiB behind.
+   */
   get reader(): Readable;
   /** stdin as bytes; its end is end-of-file. */
   get writer(): Writable;

@@ -4,14 +4,21 @@ import { Readable, Writable } from 'node:stream';
 
 import * as core from '@mastra/core/workspace';
 
+import { invalid, SandboxError } from '../errors.js';
+import { checkFunction, checkObject, checkSignal, show } from '../options.js';
+import { handled, killOnAbort, outcomeOf } from '../process.js';
+
 const STDOUT = 0;
 const STDERR = 1;
+// What is kept for a reader that nobody reads, once somebody waits for the process.
+const READER_LIMIT = 16 * 1024 * 1024;
 
 export class SandboxSdkProcessHandle extends core.ProcessHandle {
   #child;
   #reader;
   #writer;
   #result;
+  #waiting = 0; // calls of wait() that have not settled
 
   constructor(child) {
     super();
@@ -62,50 +69,49 @@ export class SandboxSdkProcessHandle extends core.ProcessHandle {
   }
 
   /** Sends text or bytes to stdin; resolves when they left. */
-  async sendStdin(data) {
-    await this.#child.write(data);
+  sendStdin(data) {
+    return handled(this.#child.write(data));
   }
 
-  async closeStdin() {
+  closeStdin() {
+    return handled(this.#closeStdin());
+  }
+
+  async #closeStdin() {
     this.#child.closeStdin();
   }
 
   /** Resolves when it has ended; abort kills it. */
-  async wait({ onStdout, onStderr, abortSignal } = {}) {
+  async wait(options) {
+    const { onStdout, onStderr, abortSignal } = checkObject(options ?? undefined, 'options');
+    for (const callback of [onStdout, onStderr]) checkFunction(callback ?? undefined, 'onStdout and onStderr');
     const child = this.#child;
+    const off = killOnAbort(child, checkSignal(abortSignal, 'abortSignal'));
     const unlisten = [child.listen(STDOUT, onStdout), child.listen(STDERR, onStderr)];
-    const kill = () => child.end(0);
-    if (abortSignal?.aborted) kill();
-    else abortSignal?.addEventListener('abort', kill, { once: true });
+    this.#waiting++;
+    this.#freeUnread();
     try {
       await child.exited;
       return { ...this.#outcome() };
     } finally {
-      abortSignal?.removeEventListener('abort', kill);
+      this.#waiting--;
+      off?.();
       for (const stop of unlisten) stop?.();
     }
   }
 
   #outcome() {
-    const child = this.#child;
-    const { exit } = child;
+    const { exit } = this.#child;
     return (this.#result ??= {
-      success: exit.exitCode === 0,
-      exitCode: exit.exitCode,
-      stdout: this.stdout,
-      stderr: this.stderr,
+      ...outcomeOf(exit, this.stdout, this.stderr),
       executionTimeMs: Math.round(exit.durationMs),
-      killed: child.killed,
-      timedOut: exit.timedOut,
-      ...(exit.reason ? { reason: exit.reason } : undefined),
-      stdoutTruncated: this.stdoutTruncated,
-      stderrTruncated: this.stderrTruncated,
-      stdoutDroppedBytes: this.stdoutDroppedBytes,
-      stderrDroppedBytes: this.stderrDroppedBytes,
     });
   }
 
-  /** stdout from now on, byte for byte; a slow reader slows the command. */
+  /**
+   * stdout from now on, byte for byte; a slow reader slows the command. One that
+   * was never read does not hold up wait(): it fails when it is 16 MiB behind.
+   */
   get reader() {
     return (this.#reader ??= this.#openReader());
   }
@@ -122,14 +128,29 @@ export class SandboxSdkProcessHandle extends core.ProcessHandle {
         done(error);
       },
     });
+    // Its failure must not end Node where nobody reads.
+    reader.on('error', () => {});
     if (child.exit) reader.push(null);
     else child.listenBytes(STDOUT, true);
     return reader;
   }
 
   #push(bytes) {
-    if (this.#reader.destroyed) return;
-    if (!this.#reader.push(bytes) && !this.#child.exit) this.#child.process.pause(STDOUT, true);
+    const reader = this.#reader;
+    if (reader.destroyed) return;
+    if (reader.push(bytes) || this.#child.exit) return;
+    if (isRead(reader) || !this.#isAwaited()) this.#child.process.pause(STDOUT, true);
+    else if (reader.readableLength > READER_LIMIT) reader.destroy(fellBehind());
+  }
+
+  #isAwaited() {
+    return this.#waiting > 0 || this.#child.isHeard(STDOUT);
+  }
+
+  #freeUnread() {
+    const reader = this.#reader;
+    if (!reader || this.#child.exit || isRead(reader)) return;
+    this.#child.process.pause(STDOUT, false);
   }
 
   /** stdin as a stream of bytes; its end is end-of-file. */
@@ -159,6 +180,20 @@ export class SandboxSdkProcessHandle extends core.ProcessHandle {
   }
 }
 
+// Somebody reads it, or has and paused it.
+function isRead(reader) {
+  return reader.readableDidRead || reader.listenerCount('data') > 0 || reader.listenerCount('readable') > 0;
+}
+
+function fellBehind() {
+  return new SandboxError(
+    'conflict',
+    'the reader fell behind: the process wrote more than 16 MiB while nobody read it; ' +
+      'read it from the start, or use onStdout',
+    { operation: 'processes.reader' },
+  );
+}
+
 export class SandboxSdkProcessManager extends core.SandboxProcessManager {
   constructor() {
     super();
@@ -166,7 +201,8 @@ export class SandboxSdkProcessManager extends core.SandboxProcessManager {
     this._dismissed ??= new Set();
     // The base class starts the sandbox first.
     const { spawn } = this;
-    this.spawn = async (command, options = {}) => {
+    this.spawn = async (command, wanted) => {
+      const options = checkObject(wanted ?? undefined, 'options');
       const { originalInvocation: given } = options;
       this.sandbox._checkCall(given?.command ?? command, given?.args, options);
       return spawn.call(this, command, options);
@@ -191,6 +227,7 @@ export class SandboxSdkProcessManager extends core.SandboxProcessManager {
   }
 
   async get(pid) {
+    if (typeof pid !== 'string' && typeof pid !== 'number') throw invalid(`pid must be a string, not ${show(pid)}`);
     return this._tracked.get(String(pid));
   }
 

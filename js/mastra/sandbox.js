@@ -1,15 +1,24 @@
 // Mastra's sandbox on a lease.
-import { AsyncLocalStorage } from 'node:async_hooks';
-
 import * as core from '@mastra/core/workspace';
 
 import { argvFor, checkCommand, checkCwd, endNote, guard, joinCommand, resolveCwd } from '../command.js';
 import { invalid } from '../errors.js';
 import { openLease } from '../lease.js';
 import { checkDeclared, checkProtocol, portUrl } from '../network.js';
-import { checkEnv, checkFunction, checkObject, checkSignal, checkString, checkTimeout, show } from '../options.js';
-import { Child } from '../process.js';
+import {
+  checkEnv,
+  checkFunction,
+  checkInstructions,
+  checkObject,
+  checkSignal,
+  checkString,
+  checkTimeout,
+  show,
+} from '../options.js';
+import { Child, NEVER_STARTED, outcomeOf } from '../process.js';
+import { isInHookOf, refuseInHookOf } from '../reentry.js';
 import { Sandbox } from '../sandbox.js';
+import { checkValue } from '../values.js';
 import { listen } from '../verbs.js';
 import { executionError, sandboxError } from './errors.js';
 import { instructionsFor, resolveInstructions } from './instructions.js';
@@ -17,18 +26,10 @@ import { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.j
 
 const SPAWN_RETAIN = 1024 * 1024;
 
-// What runs inside onFirstCreate may use the sandbox that is still starting.
-const settingUp = new AsyncLocalStorage();
-
 function checkRetain(value, otherwise) {
   if (value === undefined) return otherwise;
   if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
   throw new RangeError('maxRetainedBytes must be a non-negative integer or Infinity');
-}
-
-function checkInstructions(value) {
-  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
-  throw invalid(`instructions must be a string or a function, not ${show(value)}`);
 }
 
 export class SandboxSdkSandbox extends core.MastraSandbox {
@@ -44,7 +45,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   constructor(options) {
     const given = checkObject(options, 'the options of createMastraSandbox()');
     for (const hook of ['onStart', 'onStop', 'onDestroy']) checkFunction(given[hook], hook);
-    checkInstructions(given.instructions);
+    checkInstructions(given.instructions, 'instructions');
     const lease = openLease(given, 'mastra');
     super({
       name: checkString(given.name, 'name') ?? 'SandboxSdkSandbox',
@@ -77,6 +78,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       lease: this.#lease,
       ensure: () => this.ensureRunning(),
       stop: () => this._stop(),
+      destroy: () => this._destroy(),
       report: error => this.#report(error),
       sandbox: this,
       get status() {
@@ -94,7 +96,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     // Newer cores say so themselves.
     if (this.status === 'destroyed') throw new Error('Cannot start a destroyed sandbox');
     try {
-      const outcome = await settingUp.run(this, () => this.#lease.start());
+      const outcome = await this.#lease.start();
       this.#logStart(outcome);
       return { outcome };
     } catch (error) {
@@ -108,9 +110,27 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     if (facts.degraded) this.logger?.warn(`Sandbox '${this.id}' is degraded: ${facts.degraded}`);
   }
 
+  /** What runs inside onFirstCreate may use the sandbox that is still starting. */
   async ensureRunning() {
-    if (this.status === 'starting' && this.#lease.live && settingUp.getStore() === this) return;
+    if (this.status === 'starting' && this.#lease.live && isInHookOf(this.#lease.session)) return;
     await super.ensureRunning();
+  }
+
+  // In these three the base class waits for a start that is under way.
+
+  async _start(options) {
+    refuseInHookOf(this.#lease.session, 'start');
+    return super._start(options);
+  }
+
+  async _stop() {
+    refuseInHookOf(this.#lease.session, 'stop');
+    return super._stop();
+  }
+
+  async _destroy() {
+    refuseInHookOf(this.#lease.session, 'destroy');
+    return super._destroy();
   }
 
   /** Ends every process and keeps the files. */
@@ -196,6 +216,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   #launch(command, args, options, where, retries, resolve, failed) {
     const lease = this.#lease;
     checkCommand(command, args);
+    checkObject(options ?? undefined, 'options');
+    checkObject(options?.env ?? undefined, 'env');
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (signal?.aborted) return resolve(abortedResult(command, args));
     const cwd = where ?? resolveCwd(lease.session, lease.workdir, options?.cwd);
@@ -294,7 +316,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async writeFiles(files, options) {
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (!Array.isArray(files)) throw invalid(`writeFiles wants an array of {path, content}, not ${show(files)}`);
-    for (const { mode } of files) if (mode !== undefined) checkMode(mode);
+    for (const file of files) checkFile(file);
     for (const { path, content, mode } of files) {
       if (signal?.aborted) throw abortError('writeFiles', signal.reason);
       try {
@@ -401,10 +423,17 @@ function abortError(operation, reason) {
     : new core.SandboxError(`Sandbox operation aborted: ${operation}`, 'ABORTED', { operation });
 }
 
+function checkFile(file) {
+  const { path, content, mode } = checkObject(file ?? null, 'each item of writeFiles');
+  if (checkString(path, 'path') === undefined || path === '') throw invalid('path must be a string that is not empty');
+  checkValue(content, 'content');
+  if (mode !== undefined) checkMode(mode);
+}
+
 function checkMode(mode) {
-  if (core.validateSandboxFileMode) return core.validateSandboxFileMode(mode);
+  if (typeof mode === 'number' && core.validateSandboxFileMode) return core.validateSandboxFileMode(mode);
   if (Number.isInteger(mode) && mode >= 1 && mode <= 0o777) return;
-  const message = `Invalid file mode ${mode}: must be an integer from 0o001 to 0o777.`;
+  const message = `Invalid file mode ${show(mode)}: must be an integer from 0o001 to 0o777.`;
   throw new core.SandboxError(message, 'INVALID_ARGUMENT', { mode });
 }
 
@@ -416,34 +445,12 @@ function resultOf(exit, command, args, timeout, retain, onStderr) {
     if (retain > 0) stderr += note;
   }
   return {
-    success: exit.exitCode === 0,
-    exitCode: exit.exitCode,
-    stdout: exit.stdout,
-    stderr,
+    ...outcomeOf(exit, exit.stdout, stderr),
     executionTimeMs: Math.round(exit.durationMs),
-    killed: exit.killed || exit.timedOut || exit.signal !== 0,
-    timedOut: exit.timedOut,
-    ...(exit.reason ? { reason: exit.reason } : undefined),
-    stdoutTruncated: exit.stdoutDropped > 0,
-    stderrTruncated: exit.stderrDropped > 0,
-    stdoutDroppedBytes: exit.stdoutDropped,
-    stderrDroppedBytes: exit.stderrDropped,
     command: args?.length ? joinCommand(command, args) : command,
   };
 }
 
-const KILLED = {
-  exitCode: 137,
-  signal: 9,
-  killed: true,
-  timedOut: false,
-  durationMs: 0,
-  stdout: '',
-  stderr: '',
-  stdoutDropped: 0,
-  stderrDropped: 0,
-};
-
 function abortedResult(command, args) {
-  return resultOf(KILLED, command, args, 0, 0);
+  return resultOf(NEVER_STARTED, command, args, 0, 0);
 }

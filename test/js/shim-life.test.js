@@ -10,7 +10,7 @@ import * as core from '@mastra/core/workspace';
 
 import { skip } from './with-fake.js';
 
-const { createSandbox } = await import('../../js/index.js');
+const { createSandbox, supports } = await import('../../js/index.js');
 const { local } = await import('../../js/local.js');
 const { createMastraSandbox, createMastraWorkspace } = await import('../../js/mastra/index.js');
 const { fake } = await import('./fake-native.js');
@@ -331,4 +331,12 @@ run('a clone is a sibling of its own', async () => {
   assert.equal(clone.workingDirectory, '/workspace/w');
   assert.equal(sandbox.clone({ id: 'b' }).id, 'b');
   assert.deepEqual(calls(), []);
+});
+
+run('the capabilities of a provider are read once, and nothing stays open', () => {
+  const provider = local();
+  assert.equal(supports(provider, 'files'), true);
+  assert.equal(supports(provider, 'nothing'), false);
+  assert.equal(fake.opened.length, 1);
+  assert.deepEqual(calls(), ['close']);
 });
