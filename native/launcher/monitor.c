@@ -234,7 +234,7 @@ static void sbx__end_child(struct sbx__monitor* m) {
     m->child = 0;
   }
   /* Without a pid namespace its orphans have come to us. */
-  if (m->config.level != SBX_LEVEL_FULL) sbx_tree_kill_below(m->proc);
+  if (m->config.level != SBX_LEVEL_FULL) sbx_tree_end_below(m->proc);
 }
 
 static void sbx__on_signal(struct sbx__monitor* m) {

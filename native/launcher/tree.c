@@ -282,3 +282,9 @@ void sbx_tree_kill_below(int dir) {
   }
   sbx_procs_free(&procs);
 }
+
+void sbx_tree_end_below(int dir) {
+  sbx_tree_kill_below(dir);
+  while (waitpid(-1, NULL, WNOHANG) > 0) {
+  }
+}

@@ -39,8 +39,12 @@ void sbx_tree_signal(const struct sbx_tree_root* root, struct sbx_procs* procs,
                      int dir, int signo);
 
 /* Kills everything that descends from this process; for a launcher without a
- * pid namespace. Reaps as it goes and returns when nothing is left. */
+ * pid namespace. Returns when nothing runs any more; who is dead may still have
+ * to be reaped. */
 void sbx_tree_kill_below(int dir);
+
+/* The same at the end of a launcher: reaps, too. */
+void sbx_tree_end_below(int dir);
 void sbx_tree_signal_below(int dir, int signo);
 
 #endif

@@ -89,7 +89,7 @@ static uint64_t sbx__now(void) {
 
 __attribute__((noreturn)) static void sbx__exit(struct sbx_zygote* z) {
   /* In a pid namespace the kernel kills the rest. */
-  if (!z->spec.alone) sbx_tree_kill_below(z->proc);
+  if (!z->spec.alone) sbx_tree_end_below(z->proc);
   _exit(0);
 }
 
