@@ -75,8 +75,9 @@ test('yes with a timeout of 2 s ends, and the loop is alive meanwhile', using({}
 }));
 
 test('a reader that is not read blocks the producer', using({}, async ({ sandbox }) => {
-  const handle = await sandbox.processes.spawn('dd if=/dev/zero bs=64k count=1600 2>progress; echo all > written');
+  const handle = await sandbox.processes.spawn('read go; dd if=/dev/zero bs=64k count=1600 2>progress; echo all > written');
   const { reader } = handle;
+  await handle.sendStdin('go\n');
   await until(() => reader.readableLength > 0);
   const stop = watch(rss);
   await sleep(200);

@@ -64,8 +64,11 @@ test('a logger that throws about a callback that throws', using({}, async ({ san
 
 test('a reader that nobody reads does not hold up wait()', using({}, async ({ sandbox }) => {
   const spawn = async (command, options) => {
-    const handle = await sandbox.processes.spawn(command, options);
-    return { handle, reader: handle.reader };
+    // A reader gets what comes after it was first asked for.
+    const handle = await sandbox.processes.spawn(`read go; ${command}`, options);
+    const { reader } = handle;
+    await handle.sendStdin('go\n');
+    return { handle, reader };
   };
   const much = await spawn('head -c 50000000 /dev/zero');
   assert.equal((await much.handle.wait()).exitCode, 0);
@@ -88,10 +91,12 @@ test('a reader that nobody reads does not hold up wait()', using({}, async ({ sa
 }));
 
 test('a reader that is read keeps its back-pressure while somebody waits', using({}, async ({ sandbox }) => {
-  const handle = await sandbox.processes.spawn('head -c 40000000 /dev/zero');
+  const handle = await sandbox.processes.spawn('read go; head -c 40000000 /dev/zero');
+  const { reader } = handle;
+  await handle.sendStdin('go\n');
   const ended = handle.wait();
   let total = 0;
-  for await (const chunk of handle.reader) {
+  for await (const chunk of reader) {
     total += chunk.length;
     if (total < 4 * MB) await sleep(1);
     assert.ok(handle.reader.readableLength < 4 * MB);
