@@ -261,15 +261,17 @@ static struct sbx_root* root_on(int fd) {
 int sbx_changes_request(uv_loop_t* loop, const struct sbx_changes_spec* spec,
                         sbx_file_cb cb, void* arg) {
   struct changes* c = calloc(1, sizeof(*c));
-  struct sbx_root* base = root_on(spec->base);
-  struct sbx_root* upper = root_on(spec->upper);
-  if (c && base && upper) {
-    *c = (struct changes){.base = base, .upper = upper, .cb = cb, .arg = arg};
-    c->work.data = c;
-    if (uv_queue_work(loop, &c->work, on_work, on_worked) == 0) return 0;
-  }
-  sbx_root_unref(base);
-  sbx_root_unref(upper);
+  if (!c) return SBX_E_INTERNAL;
+  *c = (struct changes){.base = root_on(spec->base),
+                        .upper = root_on(spec->upper),
+                        .cb = cb,
+                        .arg = arg};
+  c->work.data = c;
+  if (c->base && c->upper &&
+      uv_queue_work(loop, &c->work, on_work, on_worked) == 0)
+    return 0;
+  sbx_root_unref(c->base);
+  sbx_root_unref(c->upper);
   free(c);
   return SBX_E_INTERNAL;
 }

@@ -166,11 +166,6 @@ static ssize_t put(int fd, const char* bytes, size_t len) {
   return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 }
 
-/* gcc's analyzer forgets the pointer where it cannot tell the two sides apart. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpragmas"
-#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
-
 /* Keeps bytes behind those that are kept already. */
 static int keep(struct sbx_pump_side* s, const char* bytes, size_t len) {
   size_t left = s->stuck.len - s->stuck.at;
@@ -183,8 +178,6 @@ static int keep(struct sbx_pump_side* s, const char* bytes, size_t len) {
   s->stuck = (struct sbx_pump_bytes){more, 0, left + len};
   return 0;
 }
-
-#pragma GCC diagnostic pop
 
 static int write_side(struct sbx_pump_side* s, const char* bytes, size_t len) {
   ssize_t n = 0;
