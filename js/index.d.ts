@@ -250,6 +250,8 @@ export interface Sandbox extends AsyncDisposable {
   /** What is different from the template of `identity`; `unsupported` for a sandbox that lies on none. */
   changes(): Promise<SandboxChanges>;
   readonly capabilities: Readonly<Record<string, CapabilityMode>>;
+  /** What holds here, by name: "level", "mechanisms", "degraded" (a reason per line), "limits.memory" ... */
+  readonly metadata: Readonly<Record<string, string>>;
   /** Replaces the network policy at once; open connections to other hosts end. */
   setNetworkPolicy(policy: NetworkPolicy): Promise<void>;
   /**

@@ -1,7 +1,7 @@
 // The provider-neutral entry point.
 import { fromNative, invalid, messageOf, SandboxError, unsupported } from './errors.js';
-import { openLease } from './lease.js';
-import { checkObject, checkString, show } from './options.js';
+import { leaseOptions, openLease } from './lease.js';
+import { checkNames, checkObject, checkString, show } from './options.js';
 import { Provider } from './provider.js';
 import { refuseInHookOf } from './reentry.js';
 import { Sandbox } from './sandbox.js';
@@ -72,6 +72,7 @@ class Owner {
  */
 export function createSandbox(options) {
   const given = checkObject(options, 'the options of createSandbox()');
+  checkNames(given, leaseOptions, 'createSandbox()');
   return started(new Owner(openLease(given, 'sandbox'), given.id !== undefined));
 }
 
@@ -96,6 +97,7 @@ async function started(owner) {
 export async function withSandbox(options, work) {
   if (typeof work !== 'function') throw invalid(`withSandbox needs a function, not ${show(work)}`);
   const given = checkObject(options, 'the options of withSandbox()');
+  checkNames(given, leaseOptions, 'withSandbox()');
   const owner = new Owner(openLease(given, 'sandbox'), given.id !== undefined);
   const sandbox = await started(owner);
   try {

@@ -18,6 +18,21 @@ import { checkProvider } from './provider.js';
 import { idOf } from './snapshots.js';
 import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
 
+/** Names of the options that both surfaces share. */
+export const leaseOptions = Object.freeze([
+  'provider',
+  'id',
+  'identity',
+  'cwd',
+  'workingDirectory',
+  'env',
+  'ports',
+  'onFirstCreate',
+  'onNetworkDenied',
+  'checkpointName',
+  'seedCheckpointName',
+]);
+
 /** Checks the options that both surfaces share and opens a lease, starting nothing. */
 export function openLease(options, prefix) {
   const provider = checkProvider(options.provider);

@@ -232,6 +232,11 @@ export class Sandbox {
     return this.#owner.status;
   }
 
+  /** What holds here, by name, all strings: level, degraded, limits ... Without I/O. */
+  get metadata() {
+    return { ...this.#owner.lease.session.facts };
+  }
+
   /** Modes by capability name: "native", "emulated" or "unsupported". */
   get capabilities() {
     const modes = {};

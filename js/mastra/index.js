@@ -3,7 +3,8 @@
 import * as core from '@mastra/core/workspace';
 
 import { invalid } from '../errors.js';
-import { checkBoolean, checkObject } from '../options.js';
+import { leaseOptions } from '../lease.js';
+import { checkBoolean, checkNames, checkObject } from '../options.js';
 import { SandboxSdkFilesystem } from './filesystem.js';
 import { SandboxSdkSandbox } from './sandbox.js';
 
@@ -11,15 +12,22 @@ export { isSandboxError, SandboxError, sandboxErrorCodes } from '../errors.js';
 export { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.js';
 export { SandboxSdkFilesystem, SandboxSdkSandbox };
 
+const sandboxOptionNames = [...leaseOptions, 'name', 'instructions', 'onStart', 'onStop', 'onDestroy'];
+const filesystemNames = ['id', 'readOnly', 'instructions', 'onInit', 'onDestroy', 'textExtensions'];
+
 /** A Mastra sandbox on `options.provider`. Starts nothing; wrong options throw. */
 export function createMastraSandbox(options) {
-  return new SandboxSdkSandbox(options);
+  const given = checkObject(options, 'the options of createMastraSandbox()');
+  checkNames(given, sandboxOptionNames, 'createMastraSandbox()');
+  return new SandboxSdkSandbox(given);
 }
 
 /** A Mastra Workspace on `options.provider`. Starts nothing; wrong options throw. */
 export function createMastraWorkspace(options) {
   const { filesystem, workspace, ...sandboxOptions } = checkObject(options, 'the options of createMastraWorkspace()');
+  checkNames(sandboxOptions, [...sandboxOptionNames, 'filesystem', 'workspace'], 'createMastraWorkspace()');
   const files = checkObject(filesystem, 'filesystem');
+  checkNames(files, filesystemNames, 'filesystem');
   const settings = checkWorkspace(workspace);
   const sandbox = createMastraSandbox(sandboxOptions);
   return new core.Workspace({

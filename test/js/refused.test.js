@@ -129,6 +129,7 @@ test('options of a sandbox', () => {
     [{ onFirstCreate: 5 }, /onFirstCreate must be a function/],
     [{ provider: {} }, /provider must be what local\(\)/],
     [{ provider: 'local' }, /provider/],
+    [{ directory: '/tmp' }, /has no "directory"/],
   ]) {
     for (const make of [createMastraSandbox, createMastraWorkspace, createSandbox]) refused(() => make({ provider, ...options }), pattern);
   }
