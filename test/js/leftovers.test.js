@@ -26,7 +26,7 @@ async function aftermath(way, delay, isolation) {
   const folder = mkdtempSync(path.join(tmpdir(), 'leftovers-'));
   const before = mounts();
   try {
-    const { stdout, stderr } = await run(orphans, ['5000', process.execPath, victim, way, String(delay)], {
+    const { stdout, stderr } = await run(orphans, ['60000', process.execPath, victim, way, String(delay)], {
       env: childEnv(
         { PATH: process.env.PATH, TMPDIR: folder, HOME: folder, VICTIM_ISOLATION: isolation },
         { leaks: false },
