@@ -6,3 +6,9 @@ export function childEnv(given, { leaks = true } = {}) {
   if (!LD_PRELOAD) return given;
   return { LD_PRELOAD, ASAN_OPTIONS: leaks ? ASAN_OPTIONS : 'detect_leaks=0', ...given };
 }
+
+/** For programs that are not ours to check: this environment without the sanitizer. */
+export function plainEnv() {
+  const { LD_PRELOAD, ASAN_OPTIONS, ...rest } = process.env;
+  return rest;
+}

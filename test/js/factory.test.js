@@ -10,6 +10,7 @@ import { after, before, test } from 'node:test';
 import * as core from '@mastra/core/workspace';
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
+import { plainEnv } from '../helpers/child-env.js';
 
 const scratch = fs.mkdtempSync(path.join(tmpdir(), 'factory-'));
 const origin = path.join(scratch, 'origin.git');
@@ -89,7 +90,7 @@ test('the factory’s git command list', modern, async () => {
   assert.equal(await ok('git', '-C', wd, 'log', '-1', '--format=%B'), `${message}\n`);
   await ok('git', '-C', wd, 'push', '-q', 'origin', 'HEAD:refs/heads/work+1');
   await ok('git', '-C', wd, 'fetch', '-q', 'origin', 'main');
-  assert.match(execFileSync('git', ['-c', 'safe.directory=*', '-C', origin, 'log', '-1', '--format=%B', 'work+1'], { encoding: 'utf8' }), /it's \$HOME/);
+  assert.match(execFileSync('git', ['-c', 'safe.directory=*', '-C', origin, 'log', '-1', '--format=%B', 'work+1'], { encoding: 'utf8', env: plainEnv() }), /it's \$HOME/);
   assert.equal(await ok('sh', '-c', 'echo "$REPO"; cd "$1" && pwd', 'hook', wd), `a/b\n${wd}\n`);
 
   sandbox.setEnv(env => ({ ...env, GH_TOKEN: 'secret' }));

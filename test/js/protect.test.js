@@ -8,6 +8,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { plainEnv } from '../helpers/child-env.js';
 
 let directory;
 let workspace;
@@ -17,7 +18,7 @@ beforeEach(() => {
   execFileSync(
     'sh',
     ['-ec', 'git init -q -b main; git config user.email a@b; git config user.name n; echo a > a; mkdir .vscode; echo {} > .vscode/tasks.json; git add .; git commit -qm a'],
-    { cwd: directory },
+    { cwd: directory, env: plainEnv() },
   );
 });
 
@@ -63,7 +64,7 @@ test('git works', async () => {
       'git checkout -q main; git merge -q feature; git tag t; git stash list; git gc -q; git clone -q . /tmp/clone; git worktree list; git reset -q --hard HEAD~1; git status --short',
   );
   assert.equal(exitCode, 0, stderr);
-  assert.match(execFileSync('git', ['-c', 'safe.directory=*', 'log', '--oneline'], { cwd: directory, encoding: 'utf8' }), / b\n/);
+  assert.match(execFileSync('git', ['-c', 'safe.directory=*', 'log', '--oneline'], { cwd: directory, encoding: 'utf8', env: plainEnv() }), / b\n/);
 });
 
 test('file tools say what refuses them', async () => {
