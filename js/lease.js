@@ -1,5 +1,4 @@
 // A lease: one user's hold on a session. Both surfaces work through one.
-import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
 
 import { below, guard, insideWorkspace } from './command.js';
@@ -38,7 +37,7 @@ export function openLease(options, prefix) {
   const provider = checkProvider(options.provider);
   return new Lease(provider, {
     named: options.id !== undefined,
-    id: checkId(options.id) ?? `${prefix}-${provider.name}-${randomUUID()}`,
+    id: checkId(options.id) ?? `${prefix}-${provider.name}-${crypto.randomUUID()}`,
     identity: checkId(options.identity, 'identity'),
     cwd: checkCwd(options.cwd),
     workingDirectory: checkWorkingDirectory(options.workingDirectory),

@@ -1,8 +1,10 @@
 // The values that files can be written from and stdin fed with.
-import { types } from 'node:util';
 
 import { invalid, messageOf } from './errors.js';
 import { show } from './options.js';
+
+// An import would run every lazy getter of that module: 5 ms.
+const { types } = process.getBuiltinModule('node:util');
 
 /**
  * string or Uint8Array of what is in one piece; undefined for the others. By the
