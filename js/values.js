@@ -4,7 +4,7 @@ import { invalid, messageOf } from './errors.js';
 import { show } from './options.js';
 
 // An import would run every lazy getter of that module: 5 ms.
-const { types } = process.getBuiltinModule('node:util');
+export const { types } = process.getBuiltinModule('node:util');
 
 /**
  * string or Uint8Array of what is in one piece; undefined for the others. By the

@@ -7,13 +7,10 @@ import * as core from '@mastra/core/workspace';
 import { below } from '../command.js';
 import { native } from '../load.js';
 import { checkBoolean, checkFunction, checkInstructions, checkString, checkStrings, show } from '../options.js';
-import { whole } from '../values.js';
+import { types, whole } from '../values.js';
 import { flag, type, verb, WORKSPACE } from '../verbs.js';
 import { fileError } from './errors.js';
 import { filesInstructionsFor, resolveInstructions } from './instructions.js';
-
-// An import would run every lazy getter of that module: 5 ms.
-const { types } = process.getBuiltinModule('node:util');
 
 const MAX_DEPTH = 100;
 

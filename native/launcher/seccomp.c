@@ -246,12 +246,12 @@ static void sbx__inet(struct sbx__filter* f) {
   sbx__return(f, SBX__ERRNO(EPROTONOSUPPORT));
 }
 
-static void sbx__socket(struct sbx__filter* f) {
-  unsigned short block = sbx__begin(f, SYS_socket);
+/* The families of socket(): what goes on behind this is INET or INET6. */
+static void sbx__families(struct sbx__filter* f, uint32_t unix_sockets) {
   unsigned short netlink;
 
   sbx__load_arg(f, 0);
-  sbx__if_equal(f, AF_UNIX, SECCOMP_RET_ALLOW);
+  sbx__if_equal(f, AF_UNIX, unix_sockets);
   sbx__if_equal(f, AF_PACKET, SBX__ERRNO(EPERM));
   netlink = sbx__begin(f, AF_NETLINK);
   sbx__load_arg(f, 2);
@@ -261,6 +261,12 @@ static void sbx__socket(struct sbx__filter* f) {
   sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 2, 0);
   sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 1, 0);
   sbx__return(f, SBX__ERRNO(EAFNOSUPPORT));
+}
+
+static void sbx__socket(struct sbx__filter* f) {
+  unsigned short block = sbx__begin(f, SYS_socket);
+
+  sbx__families(f, SECCOMP_RET_ALLOW);
   sbx__inet(f);
   sbx__end(f, block);
 
@@ -570,19 +576,8 @@ static void sbx__socketpair(struct sbx__filter* f) {
 static void sbx__sockets_outside(struct sbx__filter* f,
                                  const struct sbx_seccomp_outside* o) {
   unsigned short block = sbx__begin(f, SYS_socket);
-  unsigned short netlink;
 
-  sbx__load_arg(f, 0);
-  sbx__if_equal(f, AF_UNIX, SBX__ERRNO(EACCES));
-  sbx__if_equal(f, AF_PACKET, SBX__ERRNO(EPERM));
-  netlink = sbx__begin(f, AF_NETLINK);
-  sbx__load_arg(f, 2);
-  sbx__if_equal(f, 0, SECCOMP_RET_ALLOW); /* NETLINK_ROUTE */
-  sbx__return(f, SBX__ERRNO(EPROTONOSUPPORT));
-  sbx__end(f, netlink);
-  sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 2, 0);
-  sbx__add(f, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 1, 0);
-  sbx__return(f, SBX__ERRNO(EAFNOSUPPORT));
+  sbx__families(f, SBX__ERRNO(EACCES));
   sbx__tcp(f, o);
   sbx__end(f, block);
   sbx__socketpair(f);
