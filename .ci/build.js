@@ -52,6 +52,12 @@ function buildLauncher() {
   rmSync(path.join(root, 'build/Release/obj.target/addon/native/launcher_blob.o'), { force: true });
 }
 
+function fetchDeps() {
+  const run = spawnSync('bash', ['.ci/fetch-deps'], { cwd: root, stdio: 'inherit' });
+  if (run.status !== 0) process.exit(1);
+}
+
+fetchDeps();
 buildLauncher();
 nodeGyp('configure', '--silent', ...(sanitize ? ['--', `-D${sanitize.slice(2)}`] : []));
 const output = nodeGyp('build', '--jobs', '2', '--loglevel=warn');

@@ -12,8 +12,17 @@ SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 CFLAGS := -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -g -O1 \
   -fno-omit-frame-pointer $(WARN)
 
+# Fetched, not ours (.ci/fetch-deps): no warnings of theirs.
+DEPS := build/deps
+INCLUDES := -isystem $(DEPS)/cjson -isystem $(DEPS)/wslay
+DEP_SOURCES := $(DEPS)/cjson/cJSON.c \
+  $(addprefix $(DEPS)/wslay/wslay_,event.c frame.c net.c queue.c)
+DEP_FLAGS := -DHAVE_ARPA_INET_H -DHAVE_NETINET_IN_H
+CFLAGS += $(INCLUDES)
+
 SOURCES := $(sort $(wildcard native/*.c providers/*.c))
 OBJECTS := $(SOURCES:%.c=$(OUT)/%.o)
+DEP_OBJECTS := $(DEP_SOURCES:$(DEPS)/%.c=$(OUT)/deps/%.o)
 TESTS := $(sort $(wildcard test/native/*_test.c))
 PROGRAMS := $(TESTS:test/native/%.c=$(OUT)/%)
 FUZZERS := $(sort $(wildcard test/fuzz/*.c))
@@ -26,6 +35,10 @@ all: $(PROGRAMS)
 $(LAUNCHER): $(LAUNCHER_SOURCES) .ci/build-launcher
 	sh .ci/build-launcher $@
 
+$(OUT)/deps/%.o: $(DEPS)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(SAN) $(DEP_FLAGS) -w -c $< -o $@
+
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SAN) -MMD -c $< -o $@
@@ -33,7 +46,7 @@ $(OUT)/%.o: %.c
 $(OUT)/launcher_blob.o: native/launcher_blob.S $(LAUNCHER)
 	$(CC) -c -DSBX_LAUNCHER_FILE='"$(LAUNCHER)"' $< -o $@
 
-$(OUT)/libsbx.a: $(OBJECTS) $(OUT)/launcher_blob.o
+$(OUT)/libsbx.a: $(OBJECTS) $(DEP_OBJECTS) $(OUT)/launcher_blob.o
 	@rm -f $@
 	ar rcs $@ $^
 
@@ -64,7 +77,7 @@ fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
 $(OUT)/fuzz/%: test/fuzz/%.c $(SOURCES)
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. \
+	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. $(INCLUDES) $(DEP_FLAGS) \
 	  -fsanitize=fuzzer,address,undefined $< \
 	  $$(sed -n 's|^// sources: ||p' $<) -luv -o $@
 

@@ -11,11 +11,10 @@
 #include <cmocka.h>
 
 #include "../../native/error.h"
+#include "../../native/http.h"
 #include "../../native/step.h"
 
 enum { REQUEST = 1, POLL_TIMER = 1, EMIT_LINE = 1, LINE_MAX_LEN = 64 };
-
-typedef void (*act_cb)(void* arg, const struct sbx_action* action);
 
 struct toy {
   struct sbx_machine machine; /* first */
@@ -24,17 +23,36 @@ struct toy {
   int polls;
 };
 
-static void act_simple(act_cb act, void* arg, enum sbx_action_type type,
-                       int64_t number, const char* text) {
+static void act_simple(sbx_act_cb act, void* arg, enum sbx_action_type type,
+                       int64_t number) {
   struct sbx_action action = {.type = type,
                               .exchange = REQUEST,
-                              .number = number,
-                              .text = text};
+                              .number = number};
 
   act(arg, &action);
 }
 
-static void toy_emit(struct toy* toy, act_cb act, void* arg) {
+static void act_open(sbx_act_cb act, void* arg) {
+  struct sbx_http_request request = {.method = "GET", .url = "http://toy/lines"};
+  struct sbx_action action = {.type = SBX_ACTION_OPEN,
+                              .exchange = REQUEST,
+                              .request = &request};
+
+  act(arg, &action);
+}
+
+static void act_done(sbx_act_cb act, void* arg, int code, const char* why) {
+  struct sbx_error error;
+  struct sbx_action action = {.type = SBX_ACTION_DONE};
+
+  if (code != 0) {
+    sbx_error_set(&error, code, 0, "toy", "%s", why);
+    action.error = &error;
+  }
+  act(arg, &action);
+}
+
+static void toy_emit(struct toy* toy, sbx_act_cb act, void* arg) {
   struct sbx_action action = {.type = SBX_ACTION_EMIT,
                               .exchange = REQUEST,
                               .number = EMIT_LINE,
@@ -47,7 +65,7 @@ static void toy_emit(struct toy* toy, act_cb act, void* arg) {
 
 /* Bytes may be cut anywhere; a line may be hostile and never end. */
 static int toy_bytes(struct toy* toy, const struct sbx_step_event* event,
-                     act_cb act, void* arg) {
+                     sbx_act_cb act, void* arg) {
   for (size_t i = 0; i < event->len; i++) {
     if (event->bytes[i] == '\n') {
       toy_emit(toy, act, arg);
@@ -61,36 +79,36 @@ static int toy_bytes(struct toy* toy, const struct sbx_step_event* event,
 }
 
 static int toy_head(struct toy* toy, const struct sbx_step_event* event,
-                    act_cb act, void* arg) {
+                    sbx_act_cb act, void* arg) {
   if (event->number == 200) return 0;
-  act_simple(act, arg, SBX_ACTION_CLOSE, 0, NULL);
+  act_simple(act, arg, SBX_ACTION_CLOSE, 0);
   if (event->number == 202 && toy->polls++ < 3)
-    act_simple(act, arg, SBX_ACTION_TIMER, 50, NULL);
+    act_simple(act, arg, SBX_ACTION_TIMER, 50);
   else
-    act_simple(act, arg, SBX_ACTION_DONE, SBX_E_PROVIDER, "no answer");
+    act_done(act, arg, SBX_E_PROVIDER, "no answer");
   return 0;
 }
 
 static int toy_step(struct sbx_machine* m, const struct sbx_step_event* event,
-                    act_cb act, void* arg) {
+                    sbx_act_cb act, void* arg) {
   struct toy* toy = (struct toy*) m;
 
   switch (event->type) {
     case SBX_STEP_BEGIN:
     case SBX_STEP_TIMER:
-      act_simple(act, arg, SBX_ACTION_OPEN, 0, "GET http://toy/lines\n");
+      act_open(act, arg);
       return 0;
     case SBX_STEP_HEAD: return toy_head(toy, event, act, arg);
     case SBX_STEP_BYTES: return toy_bytes(toy, event, act, arg);
     case SBX_STEP_END:
-      act_simple(act, arg, SBX_ACTION_DONE, 0, NULL);
+      act_done(act, arg, 0, NULL);
       return 0;
     case SBX_STEP_FAILED:
-      act_simple(act, arg, SBX_ACTION_DONE, event->number, "cut off");
+      act_done(act, arg, event->error->code, "cut off");
       return 0;
     default:
-      act_simple(act, arg, SBX_ACTION_CLOSE, 0, NULL);
-      act_simple(act, arg, SBX_ACTION_DONE, SBX_E_ABORTED, "cancelled");
+      act_simple(act, arg, SBX_ACTION_CLOSE, 0);
+      act_done(act, arg, SBX_E_ABORTED, "cancelled");
       return 0;
   }
 }
@@ -115,8 +133,8 @@ struct seen {
 };
 
 static void on_action(void* arg, const struct sbx_action* a) {
-  static const char* const names[] = {"?",     "open", "send", "close",
-                                      "timer", "emit", "done"};
+  static const char* const names[] = {"?",     "open",  "send", "finish",
+                                      "close", "timer", "emit", "done"};
   struct seen* seen = arg;
 
   strcat(seen->trace, names[a->type]);
@@ -125,13 +143,19 @@ static void on_action(void* arg, const struct sbx_action* a) {
     strncat(seen->trace, a->bytes, a->len);
   }
   strcat(seen->trace, " ");
-  if (a->type == SBX_ACTION_DONE) seen->done = a->number;
+  if (a->type == SBX_ACTION_DONE) seen->done = a->error ? a->error->code : 0;
 }
 
 static int give(struct sbx_machine* m, struct seen* seen,
                 enum sbx_step_event_type type, int64_t number,
                 const char* bytes, size_t len) {
-  struct sbx_step_event event = {type, REQUEST, number, bytes, len};
+  struct sbx_error error = {.code = (int) number};
+  struct sbx_step_event event = {.type = type,
+                                 .exchange = REQUEST,
+                                 .number = number,
+                                 .error = &error,
+                                 .bytes = bytes,
+                                 .len = len};
 
   return m->step(m, &event, on_action, seen);
 }
