@@ -3,6 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import * as fs from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -173,6 +174,7 @@ export class Machine {
 
   async destroy() {
     await this.halt();
+    await rm(this.folder, { recursive: true, force: true }).catch(() => {});
     this.removeFolder();
   }
 
@@ -229,7 +231,10 @@ export class Machine {
 
   // Where a path of the machine, free of links, lies on the host.
   #toHost(inner) {
-    if (/^\/etc\/(passwd|group|hosts|hostname)$/.test(inner)) return path.join(this.folder, inner);
+    if (/^\/etc\/(passwd|group|hosts|hostname|profile)$/.test(inner)) {
+      const given = path.join(this.folder, inner);
+      if (fs.existsSync(given)) return given;
+    }
     if (inner.startsWith('/proc/') || inner === '/proc') return this.pid ? `/proc/${this.pid}/root${inner}` : inner;
     return this.#isHost(inner) ? inner : path.join(this.root, inner);
   }
@@ -277,6 +282,7 @@ export class Job extends EventEmitter {
   #rest = Buffer.alloc(0);
   #inputs = Promise.resolve();
   #answer;
+  #held = false;
 
   constructor(child) {
     super();
@@ -366,12 +372,11 @@ export class Job extends EventEmitter {
     if (!this.closed) this.#send('w', `${cols} ${rows}`);
   }
 
-  pause() {
-    this.#socket.pause();
-  }
-
-  resume() {
-    this.#socket.resume();
+  /** Whether its output is left in its pipes; input and signals still go. */
+  hold(held) {
+    if (this.closed || held === this.#held) return;
+    this.#held = held;
+    this.#send(held ? 'h' : 'g');
   }
 
   /** Lets go of the pipes; what still runs goes on. */

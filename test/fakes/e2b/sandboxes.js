@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Machine } from '../machine.js';
 import { Processes } from './process.js';
 import { Watchers } from './watch.js';
@@ -120,6 +121,7 @@ export class Sandboxes {
     sandbox.machine = new Machine({ from: template.folder });
     this.all.set(sandbox.id, sandbox);
     try {
+      await this.options.onCreate(sandbox);
       await sandbox.machine.boot();
     } catch (error) {
       this.all.delete(sandbox.id);
@@ -147,6 +149,7 @@ export class Sandboxes {
     sandbox.endStreams();
     if (memory) await sandbox.machine.freeze();
     else await this.#coldStop(sandbox);
+    await sleep(this.options.pauseMs);
     sandbox.state = 'paused';
     sandbox.endAt = this.now();
   }
@@ -159,6 +162,7 @@ export class Sandboxes {
 
   async resume(sandbox, seconds, memory = true) {
     sandbox.state = 'resuming';
+    await sleep(this.options.pauseMs);
     if (!memory && !sandbox.cold) await this.#coldStop(sandbox);
     if (sandbox.cold) await sandbox.machine.boot();
     else await sandbox.machine.thaw();
