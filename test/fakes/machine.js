@@ -4,9 +4,9 @@ import { execFileSync, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import * as fs from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeFolder, removeFolder } from './temporary.js';
 
 const source = fileURLToPath(new URL('../helpers/fake-machine.c', import.meta.url));
 const program = fileURLToPath(new URL('../../build/test/fake-machine', import.meta.url));
@@ -60,22 +60,15 @@ function hostFolders() {
   return { folders, links };
 }
 
-const machines = new Set();
-
-process.on('exit', () => {
-  for (const machine of machines) machine.removeFolder();
-});
-
 /** One machine. `folder` holds its root and the few files of its own /etc. */
 export class Machine {
   /** @param {{from?: string}} options `from`: the folder of a machine to copy. */
   constructor({ from } = {}) {
     buildMachine();
-    this.folder = fs.mkdtempSync(path.join(tmpdir(), 'fake-machine-'));
+    this.folder = makeFolder('fake-machine-');
     this.root = path.join(this.folder, 'root');
     this.children = new Set();
     this.view = hostFolders();
-    machines.add(this);
     if (from) execFileSync('cp', ['-a', `${from}/.`, this.folder]);
     else this.#layOut();
   }
@@ -147,7 +140,7 @@ export class Machine {
   async halt() {
     if (!this.init) return;
     const { gone } = this;
-    this.init.stdin.destroy();
+    this.init.stdin.end('q');
     this.init = undefined;
     await gone;
     await Promise.all([...this.children].map((child) => this.#ended(child)));
@@ -163,13 +156,7 @@ export class Machine {
   }
 
   removeFolder() {
-    machines.delete(this);
-    try {
-      fs.rmSync(this.folder, { recursive: true, force: true });
-    } catch {
-      execFileSync('chmod', ['-R', 'u+rwX', this.folder]);
-      fs.rmSync(this.folder, { recursive: true, force: true });
-    }
+    removeFolder(this.folder);
   }
 
   async destroy() {

@@ -36,6 +36,7 @@
 #define FIRST_UID 1800000000u
 #define CHUNK 32768
 #define PTY_CHUNK 16384
+#define ABANDONED 3
 
 static void die(const char* format, ...) {
   int code = errno;
@@ -129,17 +130,19 @@ static void loopback_up(void) {
   close(fd);
 }
 
-// PID 1: f freezes everything, t thaws it, the end of stdin ends it all.
+// PID 1: f freezes everything, t thaws it, q quits. The end of stdin without a
+// q means that the owner died: ABANDONED.
 static int serve_machine(void) {
   char order;
   signal(SIGCHLD, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   while (read(0, &order, 1) == 1) {
+    if (order == 'q') return 0;
     if (order == 'f') kill(-1, SIGSTOP);
     if (order == 't') kill(-1, SIGCONT);
     if (write(1, "ok\n", 3) != 3) break;
   }
-  return 0;
+  return ABANDONED;
 }
 
 static int machine_main(int go, char** args) {
@@ -183,7 +186,6 @@ static void remove_folder(const char* root) {
 
 static int boot(char** args) {
   int go[2], status;
-  pid_t owner = getppid();
   if (pipe2(go, O_CLOEXEC)) die("pipe");
   unsigned uid = geteuid(), gid = getegid();
   pid_t pid = syscall(SYS_clone,
@@ -203,7 +205,8 @@ static int boot(char** args) {
   close(0);
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (getppid() != owner) remove_folder(args[0]);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == ABANDONED)
+    remove_folder(args[0]);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
