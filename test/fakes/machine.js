@@ -29,7 +29,7 @@ export function buildMachine() {
   if (built && built.mtimeMs > fs.statSync(source).mtimeMs) return;
   fs.mkdirSync(path.dirname(program), { recursive: true });
   const fresh = `${program}.${process.pid}`;
-  execFileSync('cc', ['-std=gnu11', '-O1', '-o', fresh, source, '-lutil'], { stdio: 'inherit' });
+  execFileSync('cc', ['-std=gnu11', '-O1', '-static', '-o', fresh, source, '-lutil'], { stdio: 'inherit' });
   fs.renameSync(fresh, program);
 }
 
