@@ -459,12 +459,12 @@ static int fetch(struct sbx_json_node n, const char* name, int type,
                  struct sbx_error* error) {
   const cJSON* item = item_of(n);
 
+  *out = NULL;
   if (name != NULL) {
     if (item != NULL && !cJSON_IsObject(item))
       return wrong_type(n, NULL, item, "object", error);
     item = sbx_json_get(n, name).item;
   }
-  *out = NULL;
   if (item == NULL || (cJSON_IsNull(item) && optional))
     return optional ? 0 : missing(n, name, type_name, error);
   if ((item->type & type) == 0)
