@@ -63,6 +63,9 @@ $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
   strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
 
+$(OUT)/parse_fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc \
+  realloc)
+
 # Small programs that the JavaScript tests run.
 HELPERS := $(patsubst test/helpers/%.c,$(OUT)/%,$(wildcard test/helpers/*.c))
 
