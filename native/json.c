@@ -111,9 +111,27 @@ static bool is_plain(char c) {
          c != '\\';
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The top bit of each byte that is 0; others behind the first may be wrong. */
+static uint64_t zeros(uint64_t word) {
+  return (word - EACH(1)) & ~word & EACH(0x80);
+}
+
+static bool is_plain_word(const char* at) {
+  uint64_t word, low;
+
+  memcpy(&word, at, sizeof(word));
+  low = (word - EACH(0x20)) & ~word & EACH(0x80);
+  return ((word & EACH(0x80)) | low | zeros(word ^ EACH('"')) |
+          zeros(word ^ EACH('\\'))) == 0;
+}
+
+/* Output comes as long strings of base64. */
 static void plain_run(struct scan* s) {
   const char* at = s->at;
 
+  while (s->end - at >= 8 && is_plain_word(at)) at += 8;
   while (at < s->end && is_plain(*at)) at++;
   keep(s, (size_t) (at - s->at));
 }
