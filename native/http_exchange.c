@@ -322,7 +322,7 @@ void sbx_exchange_pause(struct sbx_exchange* x, bool paused) {
   if (x->stage == SBX__OVER || x->paused == paused) return;
   x->paused = paused;
   if (x->transfer) x->http->ops->pause(x->transfer, paused);
-  if (x->stage == SBX__BODY) start_idle(x);
+  if (x->stage == SBX__BODY && !x->socket) start_idle(x);
 }
 
 /* ---- attempts ---- */

@@ -10,6 +10,7 @@
 #include "base64.h"
 #include "http_internal.h"
 #include "sha1.h"
+#include "text.h"
 
 enum { LINE_MAX_LEN = 16384, KEY_LEN = 24, ACCEPT_LEN = 28, GOODBYE_MS = 5000 };
 
@@ -49,10 +50,25 @@ static int make_key(struct sbx__socket* s, char key[KEY_LEN + 1]) {
 
 static void put_host(struct sbx_text* t, const struct sbx_url* url) {
   bool six = strchr(url->host, ':') != NULL;
+  char port[16];
 
-  sbx_text_format(t, six ? "Host: [%s]" : "Host: %s", url->host);
-  if (url->port != (url->tls ? 443 : 80)) sbx_text_format(t, ":%u", url->port);
-  sbx_text_format(t, "\r\n");
+  sbx_text_puts(t, six ? "\r\nHost: [" : "\r\nHost: ");
+  sbx_text_puts(t, url->host);
+  if (six) sbx_text_puts(t, "]");
+  if (url->port == (url->tls ? 443 : 80)) return;
+  snprintf(port, sizeof(port), ":%u", url->port);
+  sbx_text_puts(t, port);
+}
+
+static void put_target(struct sbx_text* t, const struct sbx_url* url) {
+  sbx_text_puts(t, "GET ");
+  if (url->path_len)
+    sbx_text_add(t, url->path, url->path_len);
+  else
+    sbx_text_puts(t, "/");
+  if (url->query_len) sbx_text_puts(t, "?");
+  sbx_text_add(t, url->query, url->query_len);
+  sbx_text_puts(t, " HTTP/1.1");
 }
 
 static int make_request(struct sbx_exchange* x, const struct sbx_url* url) {
@@ -61,19 +77,19 @@ static int make_request(struct sbx_exchange* x, const struct sbx_url* url) {
   char key[KEY_LEN + 1];
 
   if (make_key(s, key)) return UV_ENOMEM;
-  sbx_text_format(&t, "GET %.*s%s%.*s HTTP/1.1\r\n",
-                  url->path_len ? (int) url->path_len : 1,
-                  url->path_len ? url->path : "/", url->query_len ? "?" : "",
-                  (int) url->query_len, url->query);
+  put_target(&t, url);
   put_host(&t, url);
-  sbx_text_format(&t,
-                  "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-                  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
-                  "User-Agent: sandbox-sdk-native\r\n",
-                  key);
-  for (size_t i = 0; i < x->spec->headers_len; i++)
-    sbx_text_format(&t, "%s\r\n", x->spec->headers[i]);
-  sbx_text_format(&t, "\r\n");
+  sbx_text_puts(&t,
+                "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                "User-Agent: sandbox-sdk-native\r\n"
+                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ");
+  sbx_text_puts(&t, key);
+  sbx_text_puts(&t, "\r\n");
+  for (size_t i = 0; i < x->spec->headers_len; i++) {
+    sbx_text_puts(&t, x->spec->headers[i]);
+    sbx_text_puts(&t, "\r\n");
+  }
+  sbx_text_puts(&t, "\r\n");
   s->request = sbx_text_take(&t, &s->request_len);
   return s->request ? 0 : UV_ENOMEM;
 }

@@ -28,7 +28,7 @@ static int open_with(struct sbx_http* http, const struct sbx_transport_ops* ops,
 static int refuse(const struct sbx_http* http, struct sbx_error* error) {
   char why[512];
 
-  snprintf(why, sizeof(why), "%s", error->message);
+  snprintf(why, sizeof(why), "%.511s", error->message);
   return sbx_error_set(
       error, SBX_E_UNSUPPORTED, 0, "http",
       "%s: %s: install libcurl 7.87 or newer (Debian, Ubuntu: apt-get install "

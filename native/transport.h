@@ -96,7 +96,7 @@ struct sbx_transport_ops {
   /* Every transfer has been ended. `cb` when all memory is gone. */
   void (*close)(struct sbx_transport* t, void (*cb)(void* arg), void* arg);
   /* 0 or UV_ENOMEM. */
-  int (*start)(struct sbx_transport* t, const struct sbx_transfer_spec* spec,
+  int (*start)(struct sbx_transport* t, struct sbx_transfer_spec* spec,
                const struct sbx_transfer_events* events,
                struct sbx_transfer** out);
   /* While paused on_bytes does not come, nor much is read. */
