@@ -84,8 +84,9 @@ check: $(PROGRAMS) helpers
 
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
-$(OUT)/fuzz/%: test/fuzz/%.c $(SOURCES) $(wildcard test/fuzz/*.h) \
-  test/native/cuts.h | $(DEPS_HERE)
+.SECONDEXPANSION:
+$(OUT)/fuzz/%: test/fuzz/%.c $$(shell sed -n 's|^// sources: ||p' test/fuzz/$$*.c) \
+  $(wildcard native/*.h test/fuzz/*.h) test/native/cuts.h | $(DEPS_HERE)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. $(INCLUDES) $(DEP_FLAGS) \
 	  -fsanitize=fuzzer,address,undefined $< \
