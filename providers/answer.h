@@ -5,6 +5,7 @@
 #include "../native/fault.h"
 #include "../native/http.h"
 #include "../native/json.h"
+#include "../native/text.h"
 
 /* Collects one. Zeroed memory is its start. */
 struct sbx_answer {

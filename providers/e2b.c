@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <uv.h>
 
 static int refuse(struct sbx_error* error, const char* option,
                   const char* words) {
@@ -77,7 +76,7 @@ void sbx_e2b_know_secrets(struct sbx_e2b* e) {
   e->secrets[1] = e->token != NULL ? e->token : "";
   e->secrets[2] = e->traffic != NULL ? e->traffic : "";
   e->secrets[3] = NULL;
-  e->words.secrets = e->secrets;
+  e->words.secrets = e->envd_words.secrets = e->secrets;
 }
 
 /* ---- options ---- */
@@ -187,6 +186,8 @@ static int read_times(struct sbx_e2b* e, const struct sbx_options* o,
   e->request_ms = ms == 0 ? (uint64_t) day : (uint64_t) ceil(ms);
   /* The service gives itself 75 s for these. */
   e->slow_ms = given ? e->request_ms : 80 * 1000;
+  e->base.timeout_ms = e->timeout_s * (uint64_t) 1000;
+  e->base.request_ms = e->slow_ms + e->request_ms;
   return err;
 }
 
@@ -207,10 +208,10 @@ static int read_metadata(struct sbx_e2b* e, const struct sbx_options* o,
 
     if (key == NULL || sbx_json_string(node, NULL, &value, NULL) != 0)
       return refuse(error, "metadata", "must be an object of strings");
-    if (strcmp(key, SBX_E2B_KEY_ID) == 0 || strcmp(key, SBX_E2B_KEY_MARK) == 0)
+    if (strcmp(key, SBX_E2B_KEY_ID) == 0)
       return refuse(error, "metadata",
-                    "must not have keys that this package uses itself "
-                    "(" SBX_E2B_KEY_ID ", " SBX_E2B_KEY_MARK ")");
+                    "must not have the key " SBX_E2B_KEY_ID
+                    ", which this package sets itself");
   }
   return 0;
 }
@@ -249,17 +250,6 @@ static int read_template(struct sbx_e2b* e, const struct sbx_options* o,
   return 0;
 }
 
-static int make_nonce(struct sbx_e2b* e, struct sbx_error* error) {
-  unsigned char bytes[8];
-
-  if (uv_random(NULL, NULL, bytes, sizeof(bytes), 0, NULL) != 0)
-    return sbx_error_set(error, SBX_E_INTERNAL, 0, "open",
-                         "The system gives no random bytes.");
-  for (size_t i = 0; i < sizeof(bytes); i++)
-    snprintf(e->nonce + 2 * i, 3, "%02x", bytes[i]);
-  return 0;
-}
-
 static int read_options(struct sbx_e2b* e, const struct sbx_options* o,
                         struct sbx_error* error) {
   int err = read_addresses(e, o, error);
@@ -270,7 +260,6 @@ static int read_options(struct sbx_e2b* e, const struct sbx_options* o,
   if (err == 0) err = read_template(e, o, error);
   if (err == 0) err = sbx_e2b_network_read(&e->network, o, error);
   if (err == 0) err = read_key(e, o, error);
-  if (err == 0) err = make_nonce(e, error);
   return err;
 }
 
@@ -304,6 +293,9 @@ static int e2b_open(const struct sbx_options* options,
   e->words = (struct sbx_answer_words){
       "E2B", " Check the API key: apiKey, or E2B_API_KEY in the environment.",
       " Check apiUrl, sandboxUrl and domain, and any proxy on the way.", NULL};
+  e->envd_words = (struct sbx_answer_words){
+      "The E2B sandbox", " Check the option user; else start the sandbox again.",
+      " Check sandboxUrl and domain, and any proxy on the way.", NULL};
   err = read_options(e, options, error);
   if (err != 0) {
     e2b_free(&e->base);

@@ -42,8 +42,6 @@ struct sbx_e2b {
   uint64_t request_ms, slow_ms; /* for what takes the service long */
   struct sbx_json* metadata;    /* an object of strings, or NULL */
   struct sbx_e2b_network network;
-  char nonce[24]; /* of this object; with `made` the mark of each create */
-  unsigned made;
 
   /* The machine. */
   char* token;   /* envd's, NULL: it asks for none */
@@ -53,7 +51,7 @@ struct sbx_e2b {
   bool old_server;   /* has only the first version of create and connect */
 
   const char* secrets[4];
-  struct sbx_answer_words words;
+  struct sbx_answer_words words, envd_words; /* of the two planes */
   char home[128];
 };
 
@@ -112,27 +110,9 @@ void sbx_e2b_network_facts(const struct sbx_e2b_network* n, sbx_fact_cb cb,
 struct sbx_machine* sbx_e2b_set_network(struct sbx_service_state* s,
                                         const char* const* hosts, size_t count);
 
-/* e2b_find.c: what carries our marks. The list is walked to its end. */
+/* e2b_find.c; the key of the metadata that holds our id. */
 #define SBX_E2B_KEY_ID "sandbox-sdk-native-id"
-#define SBX_E2B_KEY_MARK "sandbox-sdk-native-create"
-
-struct sbx_e2b_found {
-  char id[SBX_E2B_ID_MAX + 1]; /* "": none so far */
-  bool running;
-  char started[40];
-  unsigned pages;
-  bool oldest; /* to set: whatever its state */
-};
-
 struct sbx_machine* sbx_e2b_find(struct sbx_service_state* s, const char* id);
-/* One page of the sandboxes whose metadata `key` is `value`. */
-void sbx_e2b_find_page(const struct sbx_e2b* e, struct sbx_request* r,
-                       const char* key, const char* value, const char* next);
-/* Keeps the best of a page: one that runs, then the oldest, then by its id. 1:
- * there is a further page; 0: none; negative: `error` is filled. */
-int sbx_e2b_find_take(const struct sbx_e2b* e, struct sbx_e2b_found* found,
-                      const char* key, const char* value, struct sbx_answer* a,
-                      const char* operation, struct sbx_error* error);
 
 /* e2b_create.c */
 struct sbx_machine* sbx_e2b_create(struct sbx_service_state* s, const char* id);

@@ -1,5 +1,6 @@
 /* How requests to E2B look: the control plane and envd, and what their refusals
  * mean. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,13 +135,45 @@ int sbx_e2b_status_of(const char* code) {
   return 500;
 }
 
+/* UNAVAILABLE without a `sys` promises that nothing was run, so that it may be
+ * repeated in a new sandbox: the edge's own words say so, a cut answer not. */
+static int judge(const struct sbx_e2b* e, int status,
+                 const struct sbx_fault* fault, bool certain,
+                 const char* operation, struct sbx_error* error) {
+  int code = sbx_fault_error(status, fault, -1, &e->envd_words, operation,
+                             error);
+
+  if (code != SBX_E_UNAVAILABLE || error == NULL) return code;
+  if (!certain) error->sys = ECONNRESET;
+  return code;
+}
+
 int sbx_e2b_fault_error(const struct sbx_e2b* e, const struct sbx_fault* fault,
                         const char* operation, struct sbx_error* error) {
-  return sbx_fault_error(sbx_e2b_status_of(fault->code), fault, -1, &e->words,
-                         operation, error);
+  return judge(e, sbx_e2b_status_of(fault->code), fault, false, operation,
+               error);
+}
+
+static bool edge_says_gone(const struct sbx_fault* fault) {
+  return strstr(fault->message, "sandbox was not found") != NULL ||
+         strstr(fault->message, "port is not open") != NULL;
 }
 
 int sbx_e2b_envd_error(const struct sbx_e2b* e, const struct sbx_answer* a,
                        const char* operation, struct sbx_error* error) {
-  return sbx_answer_error(a, &e->words, operation, error);
+  struct sbx_fault fault = {0};
+  bool json = sbx_fault_read(a->body.bytes, a->body.len, &fault);
+  bool gone = json && a->status == 502 && edge_says_gone(&fault);
+
+  if (gone && error != NULL) {
+    sbx_error_set(error, SBX_E_UNAVAILABLE, 0, operation,
+                  "The E2B sandbox \"%s\" does not run any more: it was killed "
+                  "or paused, or its time is over.", e->base.id);
+    error->retryable = true;
+    return error->code;
+  }
+  if (a->status == 429)
+    return sbx_fault_error(429, &fault, a->retry_after, &e->envd_words,
+                           operation, error);
+  return judge(e, a->status, &fault, false, operation, error);
 }
