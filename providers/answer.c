@@ -60,12 +60,23 @@ int sbx_answer_bytes(struct sbx_answer* a, const char* bytes, size_t len) {
   return a->body.failed ? SBX_E_INTERNAL : 0;
 }
 
+static bool is_markup(const struct sbx_answer* a) {
+  size_t at = 0;
+
+  while (at < a->body.len && isspace((unsigned char) a->body.bytes[at])) at++;
+  return a->html || (at < a->body.len && a->body.bytes[at] == '<');
+}
+
 int sbx_answer_json(struct sbx_answer* a, const struct sbx_answer_words* words,
                     const char* operation, struct sbx_json_node* out,
                     struct sbx_error* error) {
   struct sbx_json_source source = {words->title, operation};
   int err = 0;
 
+  if (is_markup(a))
+    return sbx_error_set(error, SBX_E_PROVIDER, 0, operation,
+                         "%s answered with an HTML page.%s", words->title,
+                         words->address);
   if (a->json == NULL)
     err = sbx_json_parse(a->body.bytes, a->body.len, &source, &a->json, error);
   if (err == 0) *out = sbx_json_root(a->json);

@@ -136,12 +136,12 @@ struct sbx_machine* sbx_e2b_upload(struct sbx_service_state* s,
 
 /* ---- download ---- */
 
-/* envd compresses whatever it may, and then tells no length. */
+/* envd compresses whatever it may, and then tells no length: without a limit of
+ * the body the engine does not offer it. */
 static int download_begin(struct sbx_unary* u) {
   struct sbx_request r;
 
   begin((struct transfer*) u, &r, "GET");
-  sbx_request_header(&r, "Accept-Encoding: identity");
   return sbx_unary_send(u, &r);
 }
 
