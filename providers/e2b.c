@@ -79,6 +79,11 @@ void sbx_e2b_know_secrets(struct sbx_e2b* e) {
   e->words.secrets = e->envd_words.secrets = e->secrets;
 }
 
+void* sbx_e2b_unary(const struct sbx_unary_plan* plan,
+                    struct sbx_service_state* s) {
+  return sbx_unary_new(plan, s, &((struct sbx_e2b*) s)->words);
+}
+
 /* ---- options ---- */
 
 /* The option, else the environment's, else `fallback`, which may be NULL. An
