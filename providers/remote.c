@@ -668,6 +668,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
 
   sbx_error_set(&closed, SBX_E_ABORTED, 0, "close", "The sandbox was closed.");
   r->state = SBX__REMOTE_ENDING;
+  r->closing = true;
   r->on_quiet = NULL;
   stop_works(r, &closed);
   if (r->touching != NULL) sbx_drive_close(r->touching);

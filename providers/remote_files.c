@@ -51,7 +51,12 @@ static void finish(struct call* c, const struct sbx_error* error,
                    struct sbx_file_result* result) {
   sbx_file_cb cb = c->cb;
   void* arg = c->arg;
+  struct sbx_error copy;
 
+  if (error != NULL) {
+    copy = *error; /* it may be the call's own */
+    error = &copy;
+  }
   sbx__remote_unlink(&c->work);
   let_go(c);
   free(c);
@@ -73,7 +78,10 @@ static void fail(struct call* c, const struct sbx_error* error) {
 
 static void on_stop(struct sbx__remote_work* w,
                     const struct sbx_error* error) {
-  fail((struct call*) w, error);
+  struct call* c = (struct call*) w;
+
+  if (c->command != NULL) c->began = true;
+  fail(c, error);
 }
 
 static void advance(struct call* c);

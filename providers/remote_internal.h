@@ -44,6 +44,7 @@ struct sbx_remote {
   char* home;
   char* shell;
   enum sbx__remote_state state;
+  bool closing;
   struct sbx_error error; /* LOST */
   uint64_t touched;       /* uv_now of the last extension of its time */
   struct sbx_drive* touching;
