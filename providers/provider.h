@@ -179,5 +179,6 @@ const struct sbx_provider* sbx_provider_find(const char* name);
 
 extern const struct sbx_provider sbx_provider_local;
 extern const struct sbx_provider sbx_provider_local_store;
+extern const struct sbx_provider sbx_provider_e2b;
 
 #endif
