@@ -825,6 +825,7 @@ struct listing {
 static void tell_list(const struct listing* l,
                       const struct sbx_kit_job_result* result) {
   struct sbx_listed* list = calloc(result->count + 1, sizeof(*list));
+  size_t count = 0;
   struct sbx_error error;
 
   if (list == NULL) {
@@ -835,13 +836,14 @@ static void tell_list(const struct listing* l,
   for (size_t i = 0; i < result->count; i++) {
     const struct sbx_kit_process* one = &result->list[i];
 
-    list[i] = (struct sbx_listed){.pid = one->pid,
+    if (!one->spooled) continue; /* in the foreground of another host */
+    list[count++] = (struct sbx_listed){.pid = one->pid,
                                   .command = one->command,
                                   .started_ms = one->started_ms,
                                   .running = one->running,
                                   .exit_code = one->exit_code};
   }
-  l->cb(l->arg, NULL, list, result->count);
+  l->cb(l->arg, NULL, list, count);
   free(list);
 }
 

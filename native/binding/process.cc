@@ -248,8 +248,11 @@ Napi::Value Process::MakeResult(Napi::Env env,
   object.Set("systemUs", static_cast<double>(result.system_us));
   object.Set("maxRssBytes", static_cast<double>(result.max_rss_bytes));
   if (result.reason) object.Set("reason", result.reason);
-  if (result.error) object.Set("error", MakeError(env, *result.error).Value());
-  if (result.ran) object.Set("ran", true);
+  if (result.error) {
+    Napi::Object error = MakeError(env, *result.error).Value();
+    if (result.ran) error.Set("ran", true);
+    object.Set("error", error);
+  }
   for (int stream = 0; stream < 2; stream++) {
     sbx_retained kept = {};
     sbx_process_retained(process_, stream, &kept);
