@@ -92,7 +92,8 @@ async function started(owner) {
 /**
  * Runs `work(sandbox)` and lets the sandbox go afterwards, whatever happened: one
  * that this call created is destroyed, one that was found is stopped. With an id
- * in a `root`, where sandboxes are kept for later processes, it is stopped, too.
+ * in a `root` or at a service, where sandboxes are kept for later processes, it is
+ * stopped, too.
  */
 export async function withSandbox(options, work) {
   if (typeof work !== 'function') throw invalid(`withSandbox needs a function, not ${show(work)}`);
@@ -103,7 +104,8 @@ export async function withSandbox(options, work) {
   try {
     return await work(sandbox);
   } finally {
-    const rooted = owner.kept && owner.lease.provider.options.root !== undefined;
+    const { options: settings, remote } = owner.lease.provider;
+    const rooted = owner.kept && (remote || settings.root !== undefined);
     await (owner.created && !rooted ? sandbox.destroy() : sandbox.stop());
   }
 }

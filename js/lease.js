@@ -96,6 +96,7 @@ function baseEnvironment(facts) {
     LANG: facts.lang ?? 'C.UTF-8',
     TMPDIR: facts.tmpdir ?? '/tmp',
   };
+  if (facts.path === '') delete base.PATH; // the sandbox has its own
   if (facts.user) base.USER = base.LOGNAME = facts.user;
   if (facts.shell) base.SHELL = facts.shell;
   for (const key in facts) {
@@ -242,6 +243,7 @@ export class Lease {
     const { identity, onFirstCreate, checkpoints } = this.options;
     const { root, directory } = this.provider.options;
     if (checkpoints || identity === undefined || !onFirstCreate) return undefined;
+    if (this.native.layers === false) return undefined;
     if (root !== undefined || directory !== undefined || !this.provider.templates.has(identity)) return undefined;
     const { layerFor } = await import('./template.js');
     return layerFor(this);
@@ -298,8 +300,9 @@ export class Lease {
 
   /**
    * True when `error` says that the sandbox had ended, so that nothing was done
-   * and the call can be made again once the sandbox runs. `epoch` is the
-   * session's of before the call: others may have started it anew meanwhile.
+   * and the call can be made again once the sandbox runs; false where it ended in
+   * the midst of it. `epoch` is the session's of before the call: others may have
+   * started it anew meanwhile.
    */
   noteError(error, epoch) {
     // A lack of descriptors or processes has an errno, a failed set-up a step.
@@ -309,6 +312,6 @@ export class Lease {
       this.live = false;
       this.onGone?.(error);
     }
-    return true;
+    return !error.ran;
   }
 }

@@ -19,7 +19,8 @@ function networkLine({ network, networkAllow: hosts, level }) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
   if (network === 'list') {
-    return `Of the network only these hosts can be reached, through the proxy in HTTP_PROXY: ${hosts}.`;
+    const through = level === undefined ? '' : ', through the proxy in HTTP_PROXY';
+    return `Of the network only these hosts can be reached${through}: ${hosts}.`;
   }
   const off = 'The network is off by policy: downloads fail, and trying again does not help.';
   return level === 'landlock' ? off : `${off} localhost works.`;
