@@ -362,10 +362,10 @@ static const struct sbx_capability* e2b_capabilities(
       {"signals", "emulated",
        "E2B sends KILL and TERM; the others are sent by a command"},
       {"ports", "native", NULL},
-      {"snapshots", "native", NULL},
+      {"snapshots", "emulated", "archives of the workspace on this side"},
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
-      {"pause", "native", NULL},
+      {"pause", "unsupported", "comes with a later version"},
       {"watch", "unsupported", "comes with a later version"},
       {"computer", "unsupported", "comes with a later version"},
   };
