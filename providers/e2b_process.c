@@ -18,7 +18,7 @@ enum {
   STREAM = 1,        /* the exchange of the output; the others count on */
   LINGER_TIMER = 1,  /* for the end of the stream, so that its connection lives */
   LINGER_MS = 1000,
-  PIECE_MAX = 32 * 1024
+  PIECE_MAX = 32 * 1024 - 16 /* with its length before it */
 };
 
 /* Input that waits: bytes, or the end. */
@@ -40,6 +40,7 @@ struct process {
   struct sbx_error error;
 
   bool terminal, started, exited, done;
+  bool framed; /* envd cannot end the input: it is told in the input */
   uint32_t pid;
   uint32_t exchange; /* the last one */
   int signal;        /* that came before the start */
@@ -188,28 +189,33 @@ static void close_input(struct process* p) {
   while (p->first != NULL) drop_first(p);
 }
 
-static int send_bytes(struct process* p, const char* bytes, size_t len) {
+static int send_raw(struct process* p, const char* bytes, size_t len) {
   struct sbx_json_writer w = {0};
 
   write_selector(p, &w);
   sbx_json_write_object(&w, "input");
   sbx_json_write_base64(&w, p->terminal ? "pty" : "stdin", bytes, len);
   sbx_json_write_end(&w);
-  p->sent = len;
   p->sending = call(p, "/process.Process/SendInput", &w);
   return p->sending != 0 ? 0 : SBX_E_INTERNAL;
+}
+
+static int send_bytes(struct process* p, const char* bytes, size_t len) {
+  char text[PIECE_MAX + 16];
+  int head;
+
+  p->sent = len;
+  if (!p->framed) return send_raw(p, bytes, len);
+  head = snprintf(text, sizeof(text), "%zu\n", len);
+  memcpy(text + head, bytes, len);
+  return send_raw(p, text, (size_t) head + len);
 }
 
 static int send_end(struct process* p) {
   struct sbx_json_writer w = {0};
 
-  if (p->terminal) return send_bytes(p, "\004", 1);
-  if (p->e->version < SBX_E2B_VERSION(0, 5, 2)) {
-    sbx_error_set(&p->error, SBX_E_UNSUPPORTED, 0, p->operation,
-                  "The envd of this E2B template is older than 0.5.2 and cannot "
-                  "end a command's input: build the template again.");
-    return finish(p, &p->error);
-  }
+  if (p->terminal) return send_raw(p, "\004", 1);
+  if (p->framed) return send_raw(p, ".\n", 2);
   write_selector(p, &w);
   p->sending = call(p, "/process.Process/CloseStdin", &w);
   return p->sending != 0 ? 0 : SBX_E_INTERNAL;
@@ -582,18 +588,38 @@ static void write_env(struct sbx_json_writer* w,
   sbx_json_write_end(w);
 }
 
-/* envd before 0.3.0 always gives a pipe, which would never end. */
+/* What stands before the command where envd is old. Before 0.3.0 it always gives
+ * a pipe, which would never end. Before 0.5.2 it cannot end one: pieces then
+ * come with their length, "." is the end, and the command, which keeps its pid,
+ * reads from a FIFO. What feeds that must not hold the command's output. */
+static const char* wrapper(const struct process* p,
+                           const struct sbx_start_spec* spec) {
+  static const char empty[] = "exec \"$@\" </dev/null";
+  static const char framed[] =
+      "d=$(mktemp -d) && mkfifo \"$d/in\" || exit 125; exec 3<&0; "
+      "(exec >\"$d/in\" 2>/dev/null; rm -rf \"$d\"; "
+      "while read -r n && [ \"$n\" != . ]; do head -c \"$n\"; done) <&3 & "
+      "exec \"$@\" <\"$d/in\" 3<&-";
+
+  if (p->framed) return framed;
+  return !spec->stdin_pipe && !p->terminal &&
+                 p->e->version < SBX_E2B_VERSION(0, 3, 0)
+             ? empty
+             : NULL;
+}
+
 static void write_command(const struct process* p, struct sbx_json_writer* w,
                           const struct sbx_start_spec* spec) {
-  static const char* const empty[] = {"-c", "exec \"$@\" </dev/null", "sh"};
-  bool wrapped = !spec->stdin_pipe && !p->terminal &&
-                 p->e->version < SBX_E2B_VERSION(0, 3, 0);
+  const char* script = wrapper(p, spec);
 
-  sbx_json_write_string(w, "cmd", wrapped ? "/bin/sh" : spec->argv[0]);
+  sbx_json_write_string(w, "cmd", script != NULL ? "/bin/sh" : spec->argv[0]);
   sbx_json_write_array(w, "args");
-  for (size_t i = 0; wrapped && i < 3; i++)
-    sbx_json_write_string(w, NULL, empty[i]);
-  for (size_t i = wrapped ? 0 : 1; i < spec->argc; i++)
+  if (script != NULL) {
+    sbx_json_write_string(w, NULL, "-c");
+    sbx_json_write_string(w, NULL, script);
+    sbx_json_write_string(w, NULL, "sh");
+  }
+  for (size_t i = script != NULL ? 0 : 1; i < spec->argc; i++)
     sbx_json_write_string(w, NULL, spec->argv[i]);
   sbx_json_write_end(w);
 }
@@ -631,6 +657,8 @@ struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
   if (p == NULL) return NULL;
   p->terminal = spec->columns > 0 || spec->rows > 0;
   p->closed = !spec->stdin_pipe && !p->terminal;
+  p->framed = !p->closed && !p->terminal &&
+              p->e->version < SBX_E2B_VERSION(0, 5, 2);
   if (p->error.code == 0 && spec->argc == 0)
     sbx_error_set(&p->error, SBX_E_INVALID_INPUT, 0, "run",
                   "The command is empty.");
