@@ -135,7 +135,10 @@ export function requireCapability(target, name) {
   return mode;
 }
 
-const factories = { local: () => import('./local.js').then(module => module.local) };
+const factories = {
+  local: () => import('./local.js').then(module => module.local),
+  e2b: () => import('./e2b.js').then(module => module.e2bIn),
+};
 
 /**
  * The provider that SANDBOX_PROVIDER names ("local" if it is not set), with
@@ -147,5 +150,5 @@ export async function providerFromEnvironment(options, env = process.env) {
     throw invalid(`SANDBOX_PROVIDER is ${show(name)}; this version knows ${Object.keys(factories).join(', ')}`);
   }
   const factory = await factories[name]();
-  return factory(options);
+  return factory(options, env);
 }

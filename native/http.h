@@ -104,7 +104,8 @@ int sbx_exchange_send(struct sbx_exchange* x, const void* bytes, size_t len,
                       bool text);
 /* End of the streamed body; of a WebSocket: the close frame. */
 int sbx_exchange_finish(struct sbx_exchange* x);
-/* Back-pressure: while paused nothing is read and no idle time counts. */
+/* Back-pressure: while paused nothing is read and no idle time counts. on_end
+ * may still come where all bytes were handed out, or the connection broke. */
 void sbx_exchange_pause(struct sbx_exchange* x, bool paused);
 /* Gives it up at once: no more events, all memory and the connection (unless
  * others use it) go. Also needed after on_end, and allowed in any event. */

@@ -97,6 +97,7 @@ int sbx__http_error(const struct sbx_exchange* x,
                     struct sbx_error* error) {
   int code = describe(x, failure, error);
 
+  if (failure->kind == SBX_FAIL_CLOSED && !error->sys) error->sys = ECONNRESET;
   error->retryable = passes(failure);
   return code;
 }

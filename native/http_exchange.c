@@ -127,7 +127,7 @@ static void refuse_wait(struct sbx_exchange* x, int64_t ms) {
                 "%s: %s answered %d and wants %lld s to pass before the next "
                 "request, which is more than this call may take",
                 x->http->provider, x->host, x->head.status,
-                (long long) (ms + 999) / 1000);
+                (long long) (ms + 499) / 1000);
   error.retryable = true;
   error.number = ms;
   sbx__exchange_end(x, &error);

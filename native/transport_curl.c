@@ -12,9 +12,11 @@
 
 #include "transport_curl.h"
 
-struct socket {
+struct sbx__curl_socket {
   uv_poll_t poll;
   struct sbx__curl* client;
+  struct sbx__curl_socket* next;
+  struct sbx__curl_socket** link;
   curl_socket_t fd;
 };
 
@@ -201,7 +203,7 @@ static void leave(struct sbx__curl* c) {
 }
 
 static void on_poll(uv_poll_t* poll, int status, int events) {
-  struct socket* s = poll->data;
+  struct sbx__curl_socket* s = poll->data;
   struct sbx__curl* c = s->client;
   int mask = 0, running;
 
@@ -239,15 +241,15 @@ static int on_timeout(CURLM* multi, long ms, void* arg) {
 }
 
 static void on_socket_closed(uv_handle_t* handle) {
-  struct socket* s = handle->data;
+  struct sbx__curl_socket* s = handle->data;
   struct sbx__curl* c = s->client;
 
   free(s);
   sbx__curl_closed(c);
 }
 
-static struct socket* open_socket(struct sbx__curl* c, curl_socket_t fd) {
-  struct socket* s = calloc(1, sizeof(*s));
+static struct sbx__curl_socket* open_socket(struct sbx__curl* c, curl_socket_t fd) {
+  struct sbx__curl_socket* s = calloc(1, sizeof(*s));
 
   if (!s) return NULL;
   if (uv_poll_init_socket(c->loop, &s->poll, fd)) {
@@ -257,9 +259,29 @@ static struct socket* open_socket(struct sbx__curl* c, curl_socket_t fd) {
   s->client = c;
   s->fd = fd;
   s->poll.data = s;
+  s->link = &c->sockets;
+  s->next = c->sockets;
+  if (s->next) s->next->link = &s->next;
+  c->sockets = s;
   sbx__curl_opened(c, (uv_handle_t*) &s->poll);
   c->api->multi_assign(c->multi, fd, s);
   return s;
+}
+
+static void close_socket(struct sbx__curl_socket* s) {
+  struct sbx__curl* c = s->client;
+
+  *s->link = s->next;
+  if (s->next) s->next->link = s->link;
+  c->api->multi_assign(c->multi, s->fd, NULL);
+  uv_close((uv_handle_t*) &s->poll, on_socket_closed);
+}
+
+void sbx__curl_forget(struct sbx__curl* c, curl_socket_t fd) {
+  struct sbx__curl_socket* s = c->sockets;
+
+  while (s && s->fd != fd) s = s->next;
+  if (s) close_socket(s);
 }
 
 /* An error would end every transfer of the multi handle. Without memory this one
@@ -267,14 +289,12 @@ static struct socket* open_socket(struct sbx__curl* c, curl_socket_t fd) {
 static int on_socket(CURL* easy, curl_socket_t fd, int what, void* arg,
                      void* socket) {
   struct sbx__curl* c = arg;
-  struct socket* s = socket;
+  struct sbx__curl_socket* s = socket;
   int events = 0;
 
   (void) easy;
   if (what == CURL_POLL_REMOVE) {
-    if (!s) return 0;
-    c->api->multi_assign(c->multi, fd, NULL);
-    uv_close((uv_handle_t*) &s->poll, on_socket_closed);
+    if (s) close_socket(s);
     return 0;
   }
   if (what & CURL_POLL_IN) events |= UV_READABLE;

@@ -19,6 +19,7 @@ struct sbx__curl {
   unsigned depth;   /* libcurl is on the stack: most calls are forbidden */
   size_t handles;   /* open ones of the loop */
   struct sbx__carry* todo;
+  struct sbx__curl_socket* sockets; /* that libcurl watches */
   CURL* spare[32]; /* easy handles at rest */
   size_t spares;
   bool closing;
@@ -68,6 +69,9 @@ void sbx__carry_queue(struct sbx__carry* x);
 int sbx__tunnel_start(struct sbx__carry* x);
 void sbx__tunnel_run(struct sbx__carry* x); /* reads and writes what it can */
 void sbx__tunnel_stop(struct sbx__carry* x);
+
+/* No longer watches a socket for libcurl, which keeps that of a tunnel. */
+void sbx__curl_forget(struct sbx__curl* c, curl_socket_t fd);
 
 /* The loop's handles, of which the client counts how many are open. */
 void sbx__curl_opened(struct sbx__curl* c, uv_handle_t* handle);

@@ -199,7 +199,6 @@ static CURLcode set_tunnel(struct sbx__carry* x, const struct sbx_curl* api) {
 
   SET(CURLOPT_CONNECT_ONLY, 1L);
   SET(CURLOPT_FRESH_CONNECT, 1L);
-  SET(CURLOPT_FORBID_REUSE, 1L);
   SET(CURLOPT_SSL_ENABLE_ALPN, 0L);
   if (x->spec->proxy) SET(CURLOPT_HTTPPROXYTUNNEL, 1L);
   return failed;

@@ -113,6 +113,7 @@ int sbx__tunnel_start(struct sbx__carry* x) {
 
   if (!t) return UV_ENOMEM;
   x->client->api->easy_getinfo(x->easy, CURLINFO_ACTIVESOCKET, &fd);
+  if (fd != CURL_SOCKET_BAD) sbx__curl_forget(x->client, fd);
   if (fd == CURL_SOCKET_BAD ||
       uv_poll_init_socket(x->client->loop, &t->poll, fd)) {
     free(t);

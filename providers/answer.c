@@ -60,12 +60,43 @@ int sbx_answer_bytes(struct sbx_answer* a, const char* bytes, size_t len) {
   return a->body.failed ? SBX_E_INTERNAL : 0;
 }
 
+static void scrub(char* message, const char* secret) {
+  size_t len = strlen(secret);
+  char* at = message;
+
+  if (len < 3) return;
+  while ((at = strstr(at, secret)) != NULL) {
+    memcpy(at, "***", 3);
+    memmove(at + 3, at + len, strlen(at + len) + 1);
+    at += 3;
+  }
+}
+
+void sbx_answer_scrub(const struct sbx_answer_words* words,
+                      struct sbx_error* error) {
+  const char* const* secret = words->secrets;
+
+  for (; secret != NULL && *secret != NULL; secret++)
+    scrub(error->message, *secret);
+}
+
+static bool is_markup(const struct sbx_answer* a) {
+  size_t at = 0;
+
+  while (at < a->body.len && isspace((unsigned char) a->body.bytes[at])) at++;
+  return a->html || (at < a->body.len && a->body.bytes[at] == '<');
+}
+
 int sbx_answer_json(struct sbx_answer* a, const struct sbx_answer_words* words,
                     const char* operation, struct sbx_json_node* out,
                     struct sbx_error* error) {
   struct sbx_json_source source = {words->title, operation};
   int err = 0;
 
+  if (is_markup(a))
+    return sbx_error_set(error, SBX_E_PROVIDER, 0, operation,
+                         "%s answered with an HTML page.%s", words->title,
+                         words->address);
   if (a->json == NULL)
     err = sbx_json_parse(a->body.bytes, a->body.len, &source, &a->json, error);
   if (err == 0) *out = sbx_json_root(a->json);
@@ -117,15 +148,6 @@ static struct meaning meaning_of(int status,
   return other;
 }
 
-static bool holds_secret(const char* text,
-                         const struct sbx_answer_words* words) {
-  const char* const* secret = words->secrets;
-
-  for (; secret != NULL && *secret != NULL; secret++)
-    if ((*secret)[0] != '\0' && strstr(text, *secret) != NULL) return true;
-  return false;
-}
-
 static void put_wait(int status, int64_t seconds, char* out, size_t size) {
   out[0] = '\0';
   if (status != 429) return;
@@ -147,7 +169,7 @@ int sbx_fault_error(int status, const struct sbx_fault* fault,
                     int64_t retry_after, const struct sbx_answer_words* words,
                     const char* operation, struct sbx_error* error) {
   struct meaning meaning = meaning_of(status, words);
-  const char* text = holds_secret(fault->message, words) ? "" : fault->message;
+  const char* text = fault->message;
   char wait[80];
 
   put_wait(status, retry_after, wait, sizeof(wait));
@@ -156,6 +178,7 @@ int sbx_fault_error(int status, const struct sbx_fault* fault,
                 text[0] == '\0' ? "" : ": ", said(text), text, meaning.remedy,
                 wait);
   if (error == NULL) return meaning.code;
+  sbx_answer_scrub(words, error);
   error->retryable = meaning.retryable;
   if (status == 429 && retry_after >= 0) error->number = retry_after * 1000;
   return meaning.code;

@@ -37,6 +37,10 @@ struct sbx_answer_words {
   const char* const* secrets; /* never in a message; NULL at the end */
 };
 
+/* Puts "***" for every secret in a message: services repeat what they got. */
+void sbx_answer_scrub(const struct sbx_answer_words* words,
+                      struct sbx_error* error);
+
 /* The document; SBX_E_PROVIDER where it is no JSON. */
 int sbx_answer_json(struct sbx_answer* a, const struct sbx_answer_words* words,
                     const char* operation, struct sbx_json_node* out,

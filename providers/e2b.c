@@ -81,6 +81,11 @@ void sbx_e2b_know_secrets(struct sbx_e2b* e) {
   e->words.secrets = e->envd_words.secrets = e->secrets;
 }
 
+void* sbx_e2b_unary(const struct sbx_unary_plan* plan,
+                    struct sbx_service_state* s) {
+  return sbx_unary_new(plan, s, &((struct sbx_e2b*) s)->words);
+}
+
 /* ---- options ---- */
 
 /* The option, else the environment's, else `fallback`, which may be NULL. An
@@ -357,10 +362,10 @@ static const struct sbx_capability* e2b_capabilities(
       {"signals", "emulated",
        "E2B sends KILL and TERM; the others are sent by a command"},
       {"ports", "native", NULL},
-      {"snapshots", "native", NULL},
+      {"snapshots", "emulated", "archives of the workspace on this side"},
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
-      {"pause", "native", NULL},
+      {"pause", "unsupported", "comes with a later version"},
       {"watch", "unsupported", "comes with a later version"},
       {"computer", "unsupported", "comes with a later version"},
   };

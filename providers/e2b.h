@@ -65,6 +65,10 @@ void sbx_e2b_know_secrets(struct sbx_e2b* e);
 int sbx_e2b_host_url(const struct sbx_e2b* e, unsigned port, char* out,
                      size_t size);
 
+/* A machine of the plan, with E2B's words. */
+void* sbx_e2b_unary(const struct sbx_unary_plan* plan,
+                    struct sbx_service_state* s);
+
 /* e2b_request.c: begin a request; the caller adds to it. */
 void sbx_e2b_api(const struct sbx_e2b* e, struct sbx_request* r,
                  const char* method, const char* path);

@@ -189,7 +189,6 @@ static void create_dispose(struct sbx_unary* u) {
 static const struct sbx_unary_plan create_plan = {
     .size = sizeof(struct create),
     .operation = "start",
-    .title = "E2B",
     .begin = create_begin,
     .answer = create_answer,
     .failed = create_failed,
@@ -199,7 +198,7 @@ static const struct sbx_unary_plan create_plan = {
 
 struct sbx_machine* sbx_e2b_create(struct sbx_service_state* s,
                                    const char* id) {
-  struct create* c = sbx_unary_new(&create_plan, s);
+  struct create* c = sbx_e2b_unary(&create_plan, s);
 
   if (c == NULL || id == NULL) return c == NULL ? NULL : &c->unary.machine;
   c->id = strdup(id);

@@ -23,7 +23,7 @@ static struct sbx_machine* transfer_new(const struct sbx_unary_plan* plan,
                                         struct sbx_service_state* s,
                                         const char* path, const void* data,
                                         size_t len) {
-  struct transfer* t = sbx_unary_new(plan, s);
+  struct transfer* t = sbx_e2b_unary(plan, s);
 
   if (t == NULL) return NULL;
   t->path = strdup(path);
@@ -122,7 +122,6 @@ static int upload_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan upload_plan = {
     .size = sizeof(struct transfer),
     .operation = "files.upload",
-    .title = "E2B",
     .begin = upload_begin,
     .answer = upload_answer,
     .dispose = transfer_dispose,
@@ -136,12 +135,12 @@ struct sbx_machine* sbx_e2b_upload(struct sbx_service_state* s,
 
 /* ---- download ---- */
 
-/* envd compresses whatever it may, and then tells no length. */
+/* envd compresses whatever it may, and then tells no length: without a limit of
+ * the body the engine does not offer it. */
 static int download_begin(struct sbx_unary* u) {
   struct sbx_request r;
 
   begin((struct transfer*) u, &r, "GET");
-  sbx_request_header(&r, "Accept-Encoding: identity");
   return sbx_unary_send(u, &r);
 }
 
@@ -158,7 +157,6 @@ static int download_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan download_plan = {
     .size = sizeof(struct transfer),
     .operation = "files.download",
-    .title = "E2B",
     .begin = download_begin,
     .answer = download_answer,
     .bytes = download_bytes,

@@ -145,10 +145,9 @@ static int find_done(struct find* f) {
 /* Whatever goes wrong is an error: "not found" makes a second sandbox. */
 static int find_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct find* f = (struct find*) u;
-  struct sbx_e2b* e = u->state;
   struct sbx_error error;
 
-  if (!sbx_answer_good(a)) return sbx_unary_refused(u, &e->words);
+  if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   if (take_page(f, a, &error) != 0) return sbx_unary_done(u, &error);
   return a->next != NULL ? send_page(f, a->next) : find_done(f);
 }
@@ -160,7 +159,6 @@ static void find_dispose(struct sbx_unary* u) {
 static const struct sbx_unary_plan find_plan = {
     .size = sizeof(struct find),
     .operation = "start",
-    .title = "E2B",
     .next = "x-next-token",
     .begin = find_begin,
     .answer = find_answer,
@@ -168,7 +166,7 @@ static const struct sbx_unary_plan find_plan = {
 };
 
 struct sbx_machine* sbx_e2b_find(struct sbx_service_state* s, const char* id) {
-  struct find* f = sbx_unary_new(&find_plan, s);
+  struct find* f = sbx_e2b_unary(&find_plan, s);
 
   if (f == NULL || id == NULL) return f == NULL ? NULL : &f->unary.machine;
   f->id = strdup(id);

@@ -162,19 +162,18 @@ static int connect_answer(struct sbx_unary* u, struct sbx_answer* a) {
     return connect_begin(u);
   }
   if (l->step > 0) e->old_server = false;
-  return sbx_unary_refused(u, &e->words);
+  return sbx_unary_refused(u);
 }
 
 static const struct sbx_unary_plan connect_plan = {
     .size = sizeof(struct life),
     .operation = "start",
-    .title = "E2B",
     .begin = connect_begin,
     .answer = connect_answer,
 };
 
 struct sbx_machine* sbx_e2b_connect(struct sbx_service_state* s) {
-  return sbx_unary_new(&connect_plan, s);
+  return sbx_e2b_unary(&connect_plan, s);
 }
 
 /* ---- stop: pause, which keeps the files ---- */
@@ -211,7 +210,6 @@ static int state_of(struct sbx_unary* u, struct sbx_answer* a,
 /* A conflict may mean that it is paused already: only a look tells. */
 static int stop_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct life* l = (struct life*) u;
-  struct sbx_e2b* e = u->state;
   struct sbx_error error;
   const char* state;
 
@@ -220,7 +218,7 @@ static int stop_answer(struct sbx_unary* u, struct sbx_answer* a) {
     l->step = 1;
     return look(u);
   }
-  if (!sbx_answer_good(a)) return sbx_unary_refused(u, &e->words);
+  if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   if (state_of(u, a, &state, &error) != 0) return sbx_unary_done(u, &error);
   if (strcmp(state, "paused") == 0) return sbx_unary_done(u, NULL);
   sbx_error_set(&error, SBX_E_CONFLICT, 0, u->plan->operation,
@@ -233,13 +231,12 @@ static int stop_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan stop_plan = {
     .size = sizeof(struct life),
     .operation = "stop",
-    .title = "E2B",
     .begin = stop_begin,
     .answer = stop_answer,
 };
 
 struct sbx_machine* sbx_e2b_stop(struct sbx_service_state* s) {
-  return sbx_unary_new(&stop_plan, s);
+  return sbx_e2b_unary(&stop_plan, s);
 }
 
 /* ---- destroy ---- */
@@ -258,7 +255,7 @@ static int destroy_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct sbx_e2b* e = u->state;
 
   if (!sbx_answer_good(a) && a->status != 404)
-    return sbx_unary_refused(u, &e->words);
+    return sbx_unary_refused(u);
   replace(&e->base.id, NULL);
   replace(&e->token, NULL);
   replace(&e->traffic, NULL);
@@ -269,13 +266,12 @@ static int destroy_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan destroy_plan = {
     .size = sizeof(struct life),
     .operation = "destroy",
-    .title = "E2B",
     .begin = destroy_begin,
     .answer = destroy_answer,
 };
 
 struct sbx_machine* sbx_e2b_destroy(struct sbx_service_state* s) {
-  return sbx_unary_new(&destroy_plan, s);
+  return sbx_e2b_unary(&destroy_plan, s);
 }
 
 /* ---- touch ---- */
@@ -306,23 +302,21 @@ static int touch_begin(struct sbx_unary* u) {
 
 static int touch_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct life* l = (struct life*) u;
-  struct sbx_e2b* e = u->state;
 
   if (sbx_answer_good(a)) return sbx_unary_done(u, NULL);
   if (l->step++ == 0 && sbx_e2b_is_old(a)) return touch_send(u, false);
-  return sbx_unary_refused(u, &e->words);
+  return sbx_unary_refused(u);
 }
 
 static const struct sbx_unary_plan touch_plan = {
     .size = sizeof(struct life),
     .operation = "touch",
-    .title = "E2B",
     .begin = touch_begin,
     .answer = touch_answer,
 };
 
 struct sbx_machine* sbx_e2b_touch(struct sbx_service_state* s) {
-  return sbx_unary_new(&touch_plan, s);
+  return sbx_e2b_unary(&touch_plan, s);
 }
 
 /* ---- probe ---- */
@@ -335,12 +329,11 @@ static int probe_begin(struct sbx_unary* u) {
 
 /* By the control plane: the edge says "not found" of sandboxes that live. */
 static int probe_answer(struct sbx_unary* u, struct sbx_answer* a) {
-  struct sbx_e2b* e = u->state;
   struct sbx_error error;
   const char* state;
 
   if (a->status == 404) return sbx_unary_done(u, NULL);
-  if (!sbx_answer_good(a)) return sbx_unary_refused(u, &e->words);
+  if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   if (state_of(u, a, &state, &error) != 0) return sbx_unary_done(u, &error);
   if (strcmp(state, "running") == 0)
     sbx_unary_emit(u, SBX_EMIT_FOUND, NULL, 0);
@@ -350,11 +343,10 @@ static int probe_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan probe_plan = {
     .size = sizeof(struct life),
     .operation = "probe",
-    .title = "E2B",
     .begin = probe_begin,
     .answer = probe_answer,
 };
 
 struct sbx_machine* sbx_e2b_probe(struct sbx_service_state* s) {
-  return sbx_unary_new(&probe_plan, s);
+  return sbx_e2b_unary(&probe_plan, s);
 }

@@ -287,7 +287,7 @@ static int change_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct change* c = (struct change*) u;
   struct sbx_e2b* e = u->state;
 
-  if (!sbx_answer_good(a)) return sbx_unary_refused(u, &e->words);
+  if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   c->wanted.public_traffic = e->network.public_traffic;
   c->wanted.mask_host = e->network.mask_host;
   e->network.mask_host = NULL;
@@ -304,7 +304,6 @@ static void change_dispose(struct sbx_unary* u) {
 static const struct sbx_unary_plan change_plan = {
     .size = sizeof(struct change),
     .operation = "network",
-    .title = "E2B",
     .begin = change_begin,
     .answer = change_answer,
     .dispose = change_dispose,
@@ -314,7 +313,7 @@ static const struct sbx_unary_plan change_plan = {
 struct sbx_machine* sbx_e2b_set_network(struct sbx_service_state* s,
                                         const char* const* hosts,
                                         size_t count) {
-  struct change* c = sbx_unary_new(&change_plan, s);
+  struct change* c = sbx_e2b_unary(&change_plan, s);
 
   if (c == NULL) return NULL;
   sbx_e2b_network_clear(&c->wanted);

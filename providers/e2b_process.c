@@ -72,9 +72,15 @@ static void emit(struct process* p, int64_t what, const void* bytes,
 }
 
 static int finish(struct process* p, const struct sbx_error* error) {
-  struct sbx_action action = {.type = SBX_ACTION_DONE, .error = error};
+  struct sbx_action action = {.type = SBX_ACTION_DONE};
+  struct sbx_error clean;
 
   if (p->done) return 0;
+  if (error != NULL) {
+    clean = *error;
+    sbx_answer_scrub(&p->e->words, &clean);
+    action.error = &clean;
+  }
   p->done = true;
   p->act(p->arg, &action);
   return 0;

@@ -20,7 +20,7 @@ static void snapshot_dispose(struct sbx_unary* u) {
 static struct sbx_machine* snapshot_new(const struct sbx_unary_plan* plan,
                                         struct sbx_service_state* s,
                                         const char* name) {
-  struct snapshot* m = sbx_unary_new(plan, s);
+  struct snapshot* m = sbx_e2b_unary(plan, s);
 
   if (m == NULL || name == NULL) return m == NULL ? NULL : &m->unary.machine;
   m->name = strdup(name);
@@ -81,7 +81,7 @@ static int create_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct sbx_error error;
   const char* id;
 
-  if (!sbx_answer_good(a)) return sbx_unary_refused(u, &e->words);
+  if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   if (sbx_answer_json(a, &e->words, u->plan->operation, &n, &error) != 0 ||
       take_id(n, &id, &error) != 0)
     return sbx_unary_done(u, &error);
@@ -92,7 +92,6 @@ static int create_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan create_plan = {
     .size = sizeof(struct snapshot),
     .operation = "snapshots.create",
-    .title = "E2B",
     .begin = create_begin,
     .answer = create_answer,
     .dispose = snapshot_dispose,
@@ -116,16 +115,14 @@ static int delete_begin(struct sbx_unary* u) {
 }
 
 static int delete_answer(struct sbx_unary* u, struct sbx_answer* a) {
-  struct sbx_e2b* e = u->state;
 
   if (sbx_answer_good(a) || a->status == 404) return sbx_unary_done(u, NULL);
-  return sbx_unary_refused(u, &e->words);
+  return sbx_unary_refused(u);
 }
 
 static const struct sbx_unary_plan delete_plan = {
     .size = sizeof(struct snapshot),
     .operation = "snapshots.delete",
-    .title = "E2B",
     .begin = delete_begin,
     .answer = delete_answer,
     .dispose = snapshot_dispose,
@@ -176,10 +173,9 @@ static int list_page(struct sbx_unary* u, struct sbx_answer* a,
 
 static int list_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct snapshot* m = (struct snapshot*) u;
-  struct sbx_e2b* e = u->state;
   struct sbx_error error;
 
-  if (!sbx_answer_good(a)) return sbx_unary_refused(u, &e->words);
+  if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   if (list_page(u, a, &error) != 0) return sbx_unary_done(u, &error);
   if (a->next == NULL) return sbx_unary_done(u, NULL);
   if (++m->pages < PAGES_MAX) return send_page(u, a->next);
@@ -191,7 +187,6 @@ static int list_answer(struct sbx_unary* u, struct sbx_answer* a) {
 static const struct sbx_unary_plan list_plan = {
     .size = sizeof(struct snapshot),
     .operation = "snapshots.list",
-    .title = "E2B",
     .next = "x-next-token",
     .begin = list_begin,
     .answer = list_answer,

@@ -41,19 +41,24 @@ void sbx_unary_emit(struct sbx_unary* u, int64_t what, const void* bytes,
 }
 
 int sbx_unary_done(struct sbx_unary* u, const struct sbx_error* error) {
-  struct sbx_action action = {.type = SBX_ACTION_DONE, .error = error};
+  struct sbx_action action = {.type = SBX_ACTION_DONE};
+  struct sbx_error clean;
 
   if (u->done) return 0;
+  if (error != NULL) {
+    clean = *error;
+    sbx_answer_scrub(u->words, &clean);
+    action.error = &clean;
+  }
   u->done = true;
   act(u, &action);
   return 0;
 }
 
-int sbx_unary_refused(struct sbx_unary* u,
-                      const struct sbx_answer_words* words) {
+int sbx_unary_refused(struct sbx_unary* u) {
   struct sbx_error error;
 
-  sbx_answer_error(&u->reply, words, u->plan->operation, &error);
+  sbx_answer_error(&u->reply, u->words, u->plan->operation, &error);
   return sbx_unary_done(u, &error);
 }
 
@@ -74,7 +79,7 @@ static int on_too_large(struct sbx_unary* u, int code) {
   if (code != SBX_E_PROVIDER) return code;
   sbx_unary_drop(u);
   sbx_error_set(&error, code, 0, u->plan->operation,
-                "The answer of %s is larger than %d MiB.", u->plan->title,
+                "The answer of %s is larger than %d MiB.", u->words->title,
                 SBX_ANSWER_MAX >> 20);
   return on_failed(u, &error);
 }
@@ -84,10 +89,10 @@ static int on_give_up(struct sbx_unary* u, bool cancelled) {
 
   if (cancelled)
     sbx_error_set(&error, SBX_E_ABORTED, 0, u->plan->operation,
-                  "The call to %s was cancelled.", u->plan->title);
+                  "The call to %s was cancelled.", u->words->title);
   else
     sbx_error_set(&error, SBX_E_TIMEOUT, 0, u->plan->operation,
-                  "%s did not answer in time.", u->plan->title);
+                  "%s did not answer in time.", u->words->title);
   error.retryable = !cancelled;
   if (u->plan->give_up != NULL && u->plan->give_up(u, &error)) return 0;
   return sbx_unary_done(u, &error);
@@ -138,7 +143,8 @@ static void dispose(struct sbx_machine* m) {
   free(u);
 }
 
-void* sbx_unary_new(const struct sbx_unary_plan* plan, void* state) {
+void* sbx_unary_new(const struct sbx_unary_plan* plan, void* state,
+                    const struct sbx_answer_words* words) {
   struct sbx_unary* u = calloc(1, plan->size);
 
   if (u == NULL) return NULL;
@@ -146,5 +152,6 @@ void* sbx_unary_new(const struct sbx_unary_plan* plan, void* state) {
   u->machine.free = dispose;
   u->plan = plan;
   u->state = state;
+  u->words = words;
   return u;
 }

@@ -13,7 +13,6 @@ struct sbx_unary;
 struct sbx_unary_plan {
   size_t size; /* of the machine, whose first member is a struct sbx_unary */
   const char* operation;
-  const char* title;   /* "E2B", in messages */
   const char* next;    /* lower-case name of a header to keep, or NULL */
   /* Each sends the next request or is done; or returns a negative code. */
   int (*begin)(struct sbx_unary* u);
@@ -31,6 +30,7 @@ struct sbx_unary {
   struct sbx_machine machine; /* first */
   const struct sbx_unary_plan* plan;
   void* state; /* of the service */
+  const struct sbx_answer_words* words;
   struct sbx_answer reply;
   uint32_t exchange; /* of the last request; 0: none yet */
   bool open, done;
@@ -38,8 +38,10 @@ struct sbx_unary {
   void* arg;
 };
 
-/* Zeroed but for what is the same for all; NULL without memory. */
-void* sbx_unary_new(const struct sbx_unary_plan* plan, void* state);
+/* Zeroed but for what is the same for all; NULL without memory. State and words
+ * outlive it. */
+void* sbx_unary_new(const struct sbx_unary_plan* plan, void* state,
+                    const struct sbx_answer_words* words);
 
 /* Sends it and frees what it owns. A negative code if it could not be built. */
 int sbx_unary_send(struct sbx_unary* u, struct sbx_request* request);
@@ -47,9 +49,9 @@ int sbx_unary_send(struct sbx_unary* u, struct sbx_request* request);
 void sbx_unary_drop(struct sbx_unary* u);
 void sbx_unary_emit(struct sbx_unary* u, int64_t what, const void* bytes,
                     size_t len);
-/* NULL: success. Always 0. */
+/* NULL: success. No secret gets into the error. Always 0. */
 int sbx_unary_done(struct sbx_unary* u, const struct sbx_error* error);
 /* The answer as an error. Always 0. */
-int sbx_unary_refused(struct sbx_unary* u, const struct sbx_answer_words* words);
+int sbx_unary_refused(struct sbx_unary* u);
 
 #endif

@@ -5,7 +5,7 @@ import { createSecureServer } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 
 function makeServer({ certificate, http2 }) {
-  const limits = { maxHeaderSize: 1 << 20 };
+  const limits = { maxHeaderSize: 1 << 20, highWaterMark: 1 << 20 };
   if (!certificate) return createHttp(limits);
   const { key, cert } = certificate;
   if (http2) return createSecureServer({ key, cert, allowHTTP1: true });

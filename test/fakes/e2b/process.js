@@ -61,7 +61,8 @@ class Running {
 
   #output(stream, data) {
     for (const listener of this.listeners) {
-      if (listener.send({ event: { data: { [stream]: data.toString('base64') } } })) continue;
+      const fast = listener.send({ event: { data: { [stream]: data.toString('base64') } } });
+      if (fast || this.#slow.has(listener)) continue;
       this.#slow.add(listener);
       listener.drained(() => this.#faster(listener));
     }

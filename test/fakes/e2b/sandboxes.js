@@ -175,10 +175,10 @@ export class Sandboxes {
     sandbox.endStreams();
     sandbox.watchers.close();
     sandbox.processes.forget();
+    // The kernel may take its time with the namespaces; `close` waits for it.
     const work = sandbox.machine.destroy();
     this.#busy.add(work);
-    await work;
-    this.#busy.delete(work);
+    work.catch((error) => this.options.report(error)).finally(() => this.#busy.delete(work));
   }
 
   /** -> { snapshotID, names }, a template that `create` takes. */
