@@ -885,7 +885,6 @@ void sbx_remote_facts(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg) {
 
   if (r->account->id != NULL) cb(arg, "sandboxId", r->account->id);
   cb(arg, "workspaceInside", r->root);
-  cb(arg, "path", ""); /* the machine's own */
   if (r->home != NULL) cb(arg, "home", r->home);
   if (r->shell != NULL) cb(arg, "shell", r->shell);
   if (r->account->user != NULL && r->account->user[0] != '\0')

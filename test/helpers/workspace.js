@@ -1,12 +1,13 @@
 // Workspaces for tests, and Mastra's own tools on them.
 import * as core from '@mastra/core/workspace';
-import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+
+import { provider } from './providers.js';
 
 /** A test body that gets a workspace, which is destroyed afterwards. */
 export function using(options, work) {
   return async t => {
-    const workspace = createMastraWorkspace({ provider: local(), ...options });
+    const workspace = createMastraWorkspace({ provider: provider(), ...options });
     try {
       await work(workspace, t);
     } finally {
