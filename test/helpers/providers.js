@@ -1,6 +1,7 @@
 // Which provider the tests of this process use: Local, or the one that
 // SBX_TEST_PROVIDER names against its fake. Files such as tools-e2b.test.js set
 // that and then load the tests that were written for Local.
+import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { after } from 'node:test';
 
@@ -15,9 +16,12 @@ export const fake = where === 'e2b' ? await startE2b() : undefined;
 async function startE2b() {
   const { startFake } = await import('../fakes/e2b.js');
   const started = await startFake();
-  after(() => started.close());
+  // After the hooks of the test file, which destroy what they have made.
+  setImmediate(() => after(() => started.close()));
   return started;
 }
+
+const chown = fake && (await import('../fakes/machine.js')).chown;
 
 const e2b = where === 'e2b' ? (await import('sandbox-sdk-native/e2b')).e2b : undefined;
 
@@ -38,7 +42,12 @@ export function machineRoot(sandbox) {
   return fake.sandboxes.get(sandboxId).machine.root;
 }
 
-/** The same of its workspace. */
-export function workspaceOf(sandbox) {
-  return path.join(machineRoot(sandbox), 'workspace');
+/** Gives all below a folder of a fake's machine to the user of its commands. */
+export function giveToUser(folder) {
+  if (!fake) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const at = path.join(folder, entry.name);
+    chown(at, 1000);
+    if (entry.isDirectory()) giveToUser(at);
+  }
 }
