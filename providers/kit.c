@@ -261,7 +261,13 @@ static int make(struct sbx_kit_call* call) {
     default:
       make_look(call);
   }
-  if (sbx__command_finish(&call->command) < 0) return fail_memory(call);
+  int rc = sbx__command_finish(&call->command);
+  if (rc == SBX_E_INVALID_INPUT)
+    return finish(call, sbx_error_set(&call->error, rc, E2BIG, operation(call),
+                                      "/%s: the names in it are too long for "
+                                      "one command; shorten them.",
+                                      call->request.path));
+  if (rc < 0) return fail_memory(call);
   sbx__answer_start(&call->answer, call->nonce, !call->place.binary_output,
                     answer_limit(call));
   call->phase = PHASE_RUN;
@@ -343,7 +349,7 @@ static int check(struct sbx_kit_call* call) {
 
 static int upload_name(struct sbx_kit_call* call) {
   char nonce[SBX__NONCE_SIZE];
-  const char* folder = call->place.folder ? call->place.folder : "/tmp/.sbx";
+  const char* folder = sbx__kit_folder(&call->place);
   if (sbx__kit_nonce(nonce) < 0) return fail_memory(call);
   int len = snprintf(call->upload, sizeof(call->upload), "%s/u.%s", folder,
                      nonce);

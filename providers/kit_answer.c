@@ -437,7 +437,7 @@ static int fail_as(struct sbx__job* job, const struct sbx_kit_place* place,
     return sbx_error_set(job->error, SBX_E_UNAVAILABLE, EACCES, operation,
                          "The folder %s in the sandbox cannot be made or is "
                          "somebody else's; remove it.",
-                         place->folder ? place->folder : "/tmp/.sbx");
+                         sbx__kit_folder(place));
   if (is_word(what, what_len, "TEXT")) {
     int sys = sys_of(detail, len);
     int code = sbx__fail(job, sys, path, role);

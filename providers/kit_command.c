@@ -48,14 +48,23 @@ static void put(struct sbx__command* c, const char* text, size_t len) {
 }
 
 static void start(struct sbx__command* c) {
-  if (c->argc == SBX__KIT_ARGS) c->failed = true;
-  if (!c->failed) c->starts[c->argc++] = c->len;
+  if (c->argc == c->starts_size) {
+    size_t size = c->starts_size * 2 + 32;
+    size_t* starts = realloc(c->starts, size * sizeof(*starts));
+    if (!starts) {
+      c->failed = true;
+      return;
+    }
+    c->starts = starts;
+    c->starts_size = size;
+  }
+  c->starts[c->argc++] = c->len;
 }
 
 static void end(struct sbx__command* c) {
   put(c, "", 1);
   if (!c->failed && c->len - c->starts[c->argc - 1] > SBX__ARG_MAX)
-    c->failed = true;
+    c->too_long = true;
 }
 
 void sbx__command_bytes(struct sbx__command* c, const char* text, size_t len) {
@@ -128,8 +137,19 @@ static void put_script(struct sbx__command* c, enum sbx__script script) {
   }
 }
 
-static const char* or_else(const char* text, const char* other) {
-  return text ? text : other;
+void sbx__command_scripts(struct sbx__command* c,
+                          const enum sbx__script* scripts) {
+  start(c);
+  for (; *scripts != SBX__SH_END; scripts++) put_script(c, *scripts);
+  end(c);
+}
+
+const char* sbx__kit_tools(const struct sbx_kit_place* place) {
+  return place->tools ? place->tools : system_folders;
+}
+
+const char* sbx__kit_folder(const struct sbx_kit_place* place) {
+  return place->folder ? place->folder : "/tmp/.sbx";
 }
 
 void sbx__command_shell(struct sbx__command* c,
@@ -147,19 +167,22 @@ void sbx__command_shell(struct sbx__command* c,
   end(c);
   sbx__command_add(c, "sbx-kit");
   sbx__command_add(c, nonce);
-  sbx__command_add(c, or_else(place->tools, system_folders));
-  sbx__command_add(c, or_else(place->folder, "/tmp/.sbx"));
+  sbx__command_add(c, sbx__kit_tools(place));
+  sbx__command_add(c, sbx__kit_folder(place));
   sbx__command_add(c, place->root);
 }
 
 int sbx__command_finish(struct sbx__command* c) {
-  if (c->failed) return SBX_E_INTERNAL;
+  if (!c->failed) c->argv = calloc(c->argc + 1, sizeof(*c->argv));
+  if (c->failed || !c->argv) return SBX_E_INTERNAL;
+  if (c->too_long) return SBX_E_INVALID_INPUT;
   for (size_t i = 0; i < c->argc; i++) c->argv[i] = c->text + c->starts[i];
-  c->argv[c->argc] = NULL;
   return 0;
 }
 
 void sbx__command_free(struct sbx__command* c) {
   free(c->text);
+  free(c->starts);
+  free(c->argv);
   memset(c, 0, sizeof(*c));
 }

@@ -9,7 +9,6 @@
 
 enum {
   SBX__NONCE_SIZE = 33,
-  SBX__KIT_ARGS = 64,
   /* What one element of argv may have on Linux, with its NUL. */
   SBX__ARG_MAX = 128 << 10
 };
@@ -32,6 +31,15 @@ enum sbx__script {
   SBX__SH_TRANSFER,
   SBX__SH_LIST,
   SBX__SH_GATHER,
+  SBX__SH_START,
+  SBX__SH_RUN,
+  SBX__SH_TREE,
+  SBX__SH_JOB,
+  SBX__SH_KILL,
+  SBX__SH_SIGNAL,
+  SBX__SH_JOBS,
+  SBX__SH_PREPARE,
+  SBX__SH_FOLLOW,
 };
 
 /* Not NUL-terminated. */
@@ -44,10 +52,12 @@ struct sbx__command {
   char* text; /* the arguments, each ended by NUL */
   size_t len;
   size_t size;
-  size_t starts[SBX__KIT_ARGS];
-  const char* argv[SBX__KIT_ARGS + 1];
+  size_t* starts;
+  size_t starts_size;
+  const char** argv;
   size_t argc;
-  bool failed; /* memory, or too many or too long arguments */
+  bool failed;   /* no memory */
+  bool too_long; /* an argument that Linux does not take */
 };
 
 /* /bin/sh -c with these scripts (ended by SHEND) and nonce, PATH, private folder
@@ -61,7 +71,12 @@ void sbx__command_bytes(struct sbx__command* c, const char* text, size_t len);
 void sbx__command_arg(struct sbx__command* c, const char* text, size_t len);
 void sbx__command_number(struct sbx__command* c, uint64_t number);
 void sbx__command_base64(struct sbx__command* c, const void* data, size_t len);
-/* Sets argv. 0 or SBX_E_INTERNAL. */
+/* The scripts as one argument. */
+void sbx__command_scripts(struct sbx__command* c,
+                          const enum sbx__script* scripts);
+const char* sbx__kit_tools(const struct sbx_kit_place* place);
+const char* sbx__kit_folder(const struct sbx_kit_place* place);
+/* Sets argv. 0, SBX_E_INTERNAL or SBX_E_INVALID_INPUT (too long). */
 int sbx__command_finish(struct sbx__command* c);
 void sbx__command_free(struct sbx__command* c);
 

@@ -60,8 +60,8 @@ struct sbx_kit_run_events {
   void (*on_output)(void* data, int stream, const char* bytes, size_t len);
   /* Bytes that the spool no longer has, where they are missing. May be NULL. */
   void (*on_dropped)(void* data, int stream, uint64_t count);
-  /* Once, the last. The owner may give the exchange up then: background
-   * children live on. */
+  /* Once, the last; the run may be freed in it, though not in the others. The
+   * owner may give the exchange up then: background children live on. */
   void (*on_exit)(void* data, const struct sbx_kit_run_exit* exit);
 };
 
@@ -107,7 +107,8 @@ struct sbx_kit_job;
 
 /* Ends the whole tree of the command: descendants by stop-and-rescan and all
  * members of its session. KILL at once for grace_ms 0, else TERM, then KILL to
- * what is left. count: processes that got it. SBX_E_NOT_FOUND: it is gone. */
+ * what is left. The wrapper stays and tells the end. SBX_E_NOT_FOUND: it is
+ * gone. */
 int sbx_kit_job_kill(const struct sbx_kit_place* place, uint32_t pid,
                      uint64_t start, uint64_t grace_ms,
                      struct sbx_kit_job** out);

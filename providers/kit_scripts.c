@@ -30,6 +30,15 @@ SCRIPT(folder);
 SCRIPT(transfer);
 SCRIPT(list);
 SCRIPT(gather);
+SCRIPT(start);
+SCRIPT(run);
+SCRIPT(tree);
+SCRIPT(job);
+SCRIPT(kill);
+SCRIPT(signal);
+SCRIPT(jobs);
+SCRIPT(prepare);
+SCRIPT(follow);
 
 #define TEXT(name) {sbx_kit_##name##_start, sbx_kit_##name##_end}
 
@@ -43,6 +52,15 @@ static const struct {
     [SBX__SH_APPEND] = TEXT(append),   [SBX__SH_FOLDER] = TEXT(folder),
     [SBX__SH_TRANSFER] = TEXT(transfer), [SBX__SH_LIST] = TEXT(list),
     [SBX__SH_GATHER] = TEXT(gather),
+    [SBX__SH_START] = TEXT(start),
+    [SBX__SH_RUN] = TEXT(run),
+    [SBX__SH_TREE] = TEXT(tree),
+    [SBX__SH_JOB] = TEXT(job),
+    [SBX__SH_KILL] = TEXT(kill),
+    [SBX__SH_SIGNAL] = TEXT(signal),
+    [SBX__SH_JOBS] = TEXT(jobs),
+    [SBX__SH_PREPARE] = TEXT(prepare),
+    [SBX__SH_FOLLOW] = TEXT(follow),
 };
 
 const char* sbx__kit_script(enum sbx__script script, size_t* len) {

@@ -107,6 +107,7 @@ rename_it() {
   if E=$(mv -fT "$src" "./$n" 2>&1); then return; fi
   case $E in
   *nvalid\ option* | *nrecognized\ option* | *sage:*) ;;
+  *\ is\ a\ directory) [ -h "./$n" ] || say q t "$E" ;;
   *) say q t "$E" ;;
   esac
   [ -h "./$n" ] && rm -f "./$n"

@@ -14,21 +14,18 @@
 
 struct shell {
   const char* name;
-  const char* argv[3];
   bool busybox; /* its tools as well */
 };
 
 static const struct shell shells[] = {
-    {"dash", {"dash"}, false},
-    {"bash", {"bash", "--posix"}, false},
-    {"busybox", {"busybox", "sh"}, true},
-};
+    {"dash", false}, {"bash", false}, {"busybox", true}};
 enum { SHELLS = 3 };
 
 struct kit {
   char path[64];    /* the workspace */
-  char folder[64];  /* the kit's own */
-  char tools[64];
+  char folder[96];  /* the kit's own */
+  char sh[96];      /* the shell, as "sh" */
+  char tools[128];
   struct sbx_kit_place place;
   const struct shell* shell;
   size_t piece;     /* bytes fed at once */
@@ -49,17 +46,13 @@ static inline void output_add(struct output* o, const char* bytes, size_t n) {
 
 static inline void run_child(const struct kit* k, const char* const* argv,
                              size_t argc, int out, int err) {
-  const char* full[80] = {0};
-  size_t n = 0;
-  for (size_t i = 0; i < 3 && k->shell->argv[i]; i++)
-    full[n++] = k->shell->argv[i];
-  for (size_t i = 1; i < argc; i++) full[n++] = argv[i];
   int null = open("/dev/null", O_RDONLY);
+  (void)argc;
   dup2(null, 0);
   dup2(out, 1);
   dup2(err, 2);
   for (int fd = 3; fd < 64; fd++) close(fd);
-  execvp(full[0], (char* const*)full);
+  execv(k->sh, (char* const*)argv);
   _exit(127);
 }
 
@@ -223,13 +216,17 @@ static inline void kit_shell(struct kit* k, const char* script) {
   if (system(line) != 0) fail_msg("%s: %s", k->shell->name, script);
 }
 
+/* A folder with the shell as sh; for busybox with all that it can be. */
 static inline void kit_tools(struct kit* k) {
   char line[512];
-  if (!k->shell->busybox) return;
-  snprintf(k->tools, sizeof(k->tools), "%s.bin", k->path);
+  const char* all = k->shell->busybox ? "$($b --list)" : "sh";
+  snprintf(k->sh, sizeof(k->sh), "%s.bin/sh", k->path);
+  snprintf(k->tools, sizeof(k->tools), "%s.bin%s", k->path,
+           k->shell->busybox ? "" : ":/usr/bin:/bin");
   snprintf(line, sizeof(line),
-           "mkdir '%s' && b=$(command -v busybox) && for a in $($b --list); "
-           "do ln -s $b '%s'/$a; done", k->tools, k->tools);
+           "mkdir '%s.bin' && b=$(command -v %s) && for a in %s; "
+           "do ln -s $b '%s.bin'/$a; done", k->path, k->shell->name, all,
+           k->path);
   assert_int_equal(system(line), 0);
   k->place.tools = k->tools;
 }
