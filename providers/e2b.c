@@ -10,8 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "remote.h"
-
 static int refuse(struct sbx_error* error, const char* option,
                   const char* words) {
   return sbx_error_set(error, SBX_E_INVALID_INPUT, 0, "open", "%s %s.", option,
@@ -400,12 +398,3 @@ const struct sbx_service sbx_service_e2b = {
     .facts = e2b_facts,
     .capabilities = e2b_capabilities,
 };
-
-static int open_sandbox(uv_loop_t* loop, const struct sbx_options* options,
-                        struct sbx_sandbox** out, struct sbx_error* error) {
-  return sbx_remote_open(loop, &sbx_service_e2b, &sbx_provider_e2b, options,
-                         out, error);
-}
-
-const struct sbx_provider sbx_provider_e2b = {
-    .name = "e2b", .open = open_sandbox, SBX_REMOTE_TABLE};

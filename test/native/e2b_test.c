@@ -496,6 +496,37 @@ static void test_run(void** state) {
   close_state(s);
 }
 
+/* The same message in every spelling that JSON allows. */
+static void test_spellings(void** state) {
+  static const struct {
+    const char* json;
+    const char* log;
+  } list[] = {
+      {"{\"event\":{\"data\":{\"stdout\":\"YQ==\"}}}", "emit 3 a\n"},
+      {" {\n\"event\" : { \"data\":\t{\"stderr\" :\"YQ==\" } } }\n", "emit 4 a\n"},
+      {"{\"event\":{\"data\":{\"stdout\":\"YQ\"}}}", "emit 3 a\n"},
+      {"{\"event\":{\"data\":{\"stdout\":\"\"}}}", ""},
+      {"{\"event\":{\"data\":{\"stdout\":\"\\/\\/8=\"}}}", "emit 3 \\ff\\ff\n"},
+      {"{\"event\":{\"data\":{\"stdout\":\"YQ==\",\"stderr\":\"Yg==\"}}}",
+       "emit 3 a\nemit 4 b\n"},
+      {"{\"event\":{\"data\":{\"stdout\":\"Yg==\"}},\"x\":1}", "emit 3 b\n"},
+      {"{\"event\":{\"data\":{\"stdout\":null}}}", ""},
+      {"{\"event\":{\"data\":{\"stdout\":\"YQ==\"}}}}", "done provider_error\n"},
+      {"{\"event\":{\"data\":{\"stdout\":\"YQ==\"}}", "done provider_error\n"},
+      {"{\"event\":{\"data\":{\"stdout\":\"YQ==}}}", "done provider_error\n"},
+  };
+  struct sbx_service_state* s = open_running("0.6.10");
+  struct rig rig;
+
+  for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+    start_process(&rig, s, &echo_spec, *(size_t*) *state);
+    frame(&rig, 0, list[i].json);
+    rig_expect(&rig, list[i].log);
+    rig_end(&rig);
+  }
+  close_state(s);
+}
+
 /* The end is known: what breaks after it does not count. */
 static void test_broken_after_the_end(void** state) {
   static const enum sbx_step_event_type last[] = {
@@ -1002,6 +1033,7 @@ int main(void) {
       CUTS(test_create_undo),
       CUTS(test_life),
       CUTS(test_run),
+      CUTS(test_spellings),
       CUTS(test_broken_after_the_end),
       cmocka_unit_test(test_exits),
       CUTS(test_input),
