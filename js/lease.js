@@ -89,14 +89,14 @@ function toList(env, name) {
 }
 
 /** The variables a session gives by itself, from its facts. */
-function baseEnvironment(facts) {
+function baseEnvironment(facts, remote) {
   const base = {
     PATH: facts.path ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: facts.home ?? '/',
     LANG: facts.lang ?? 'C.UTF-8',
     TMPDIR: facts.tmpdir ?? '/tmp',
   };
-  if (facts.path === '') delete base.PATH; // the sandbox has its own
+  if (remote) delete base.PATH; // the sandbox has its own
   if (facts.user) base.USER = base.LOGNAME = facts.user;
   if (facts.shell) base.SHELL = facts.shell;
   for (const key in facts) {
@@ -202,7 +202,7 @@ export class Lease {
   /** Called by the session once the sandbox runs. */
   async attach(session) {
     const { workingDirectory } = this.options;
-    this.environment.setBase(baseEnvironment(session.facts));
+    this.environment.setBase(baseEnvironment(session.facts, this.provider.remote));
     this.workdir = this.#place(workingDirectory);
     this.shellPath = this.shell;
     if (this.workdir !== session.place.inside) await this.#makeWorkdir(session);
@@ -211,7 +211,7 @@ export class Lease {
 
   /** The session's facts changed while it runs. */
   refresh() {
-    this.environment.setBase(baseEnvironment(this.session.facts));
+    this.environment.setBase(baseEnvironment(this.session.facts, this.provider.remote));
   }
 
   /** denial: {host, port, reason, last}. Told once per host; a user's error must not end Node. */

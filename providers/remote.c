@@ -57,6 +57,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   w->next = r->works;
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
+  w->age = r->age;
   r->works = w;
 }
 
@@ -67,13 +68,22 @@ void sbx__remote_unlink(struct sbx__remote_work* w) {
   w->previous = NULL;
 }
 
-/* Any of them may end others, or begin new ones, as it tells its owner. */
-static void stop_works(struct sbx_remote* r, const struct sbx_error* error) {
-  while (r->works != NULL) {
-    struct sbx__remote_work* w = r->works;
+static struct sbx__remote_work* older_than(const struct sbx_remote* r,
+                                           uint64_t age) {
+  struct sbx__remote_work* w = r->works;
 
-    w->stop(w, error);
-  }
+  while (w != NULL && w->age >= age) w = w->next;
+  return w;
+}
+
+/* Any of them may end others as it tells its owner, or begin new ones, such as
+ * the next start: those go on. */
+static void stop_works(struct sbx_remote* r, const struct sbx_error* error) {
+  struct sbx_error copy = *error;
+  uint64_t age = ++r->age;
+  struct sbx__remote_work* w;
+
+  while ((w = older_than(r, age)) != NULL) w->stop(w, &copy);
 }
 
 int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
@@ -670,7 +680,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   r->state = SBX__REMOTE_ENDING;
   r->closing = true;
   r->on_quiet = NULL;
-  stop_works(r, &closed);
+  while (r->works != NULL) stop_works(r, &closed);
   if (r->touching != NULL) sbx_drive_close(r->touching);
   if (r->probing != NULL) sbx_drive_close(r->probing);
   r->touching = r->probing = NULL;
@@ -885,7 +895,6 @@ void sbx_remote_facts(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg) {
 
   if (r->account->id != NULL) cb(arg, "sandboxId", r->account->id);
   cb(arg, "workspaceInside", r->root);
-  cb(arg, "path", ""); /* the machine's own */
   if (r->home != NULL) cb(arg, "home", r->home);
   if (r->shell != NULL) cb(arg, "shell", r->shell);
   if (r->account->user != NULL && r->account->user[0] != '\0')

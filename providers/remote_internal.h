@@ -24,6 +24,7 @@ enum sbx__remote_state {
 struct sbx__remote_work {
   struct sbx__remote_work* next;
   struct sbx__remote_work** previous; /* NULL: not linked */
+  uint64_t age; /* of the sandbox when it was linked */
   /* Gives it up and tells its owner `error`, or nobody where that is NULL. */
   void (*stop)(struct sbx__remote_work* w, const struct sbx_error* error);
 };
@@ -52,6 +53,7 @@ struct sbx_remote {
   bool probe_found;
   struct sbx__remote_waiter* probe_waiters;
   struct sbx__remote_work* works;
+  uint64_t age; /* raised when all works are stopped */
   size_t processes; /* that have not settled */
   void (*on_quiet)(struct sbx_remote* r); /* when there are none any more */
 };

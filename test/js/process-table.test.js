@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
 import * as core from '@mastra/core/workspace';
-import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { provider } from '../helpers/providers.js';
 import { until } from '../helpers/workspace.js';
 
 let workspace;
@@ -14,7 +14,7 @@ const spawn = (...args) => sandbox.processes.spawn(...args);
 const stdout = async (...args) => (await run(...args)).stdout;
 
 before(async () => {
-  workspace = createMastraWorkspace({ provider: local() });
+  workspace = createMastraWorkspace({ provider: provider() });
   await workspace.init();
   ({ sandbox } = workspace);
   await run('mkdir -p sub; touch plain; ln -s sub to-sub; ln -s /etc to-etc');
