@@ -200,15 +200,32 @@ static int send_raw(struct process* p, const char* bytes, size_t len) {
   return p->sending != 0 ? 0 : SBX_E_INTERNAL;
 }
 
-static int send_bytes(struct process* p, const char* bytes, size_t len) {
-  char text[PIECE_MAX + 16];
-  int head;
+/* What waits at the front, as much of it as goes into one call. */
+static size_t gather(const struct process* p, char* out, size_t size) {
+  size_t len = 0;
+
+  for (const struct piece* at = p->first;
+       at != NULL && !at->end && len < size; at = at->next) {
+    size_t left = at->len - at->off;
+    size_t n = left < size - len ? left : size - len;
+
+    memcpy(out + len, at->bytes + at->off, n);
+    len += n;
+  }
+  return len;
+}
+
+static int send_bytes(struct process* p) {
+  enum { HEAD = 16 };
+  char text[HEAD + PIECE_MAX], head[HEAD];
+  size_t len = gather(p, text + HEAD, PIECE_MAX);
+  size_t head_len = 0;
 
   p->sent = len;
-  if (!p->framed) return send_raw(p, bytes, len);
-  head = snprintf(text, sizeof(text), "%zu\n", len);
-  memcpy(text + head, bytes, len);
-  return send_raw(p, text, (size_t) head + len);
+  if (p->framed)
+    head_len = (size_t) snprintf(head, sizeof(head), "%zu\n", len);
+  memcpy(text + HEAD - head_len, head, head_len);
+  return send_raw(p, text + HEAD - head_len, len + head_len);
 }
 
 static int send_end(struct process* p) {
@@ -223,17 +240,10 @@ static int send_end(struct process* p) {
 
 /* One at a time: parallel ones would overtake each other. */
 static int pump(struct process* p) {
-  struct piece* piece = p->first;
-  size_t len;
-
-  if (piece == NULL || p->sending != 0 || !p->started || p->done) return 0;
-  if (piece->end) return send_end(p);
-  len = piece->len - piece->off;
-  if (len > 0)
-    return send_bytes(p, piece->bytes + piece->off,
-                      len < PIECE_MAX ? len : PIECE_MAX);
-  drop_first(p);
-  return pump(p);
+  while (p->first != NULL && !p->first->end && p->first->len == 0)
+    drop_first(p);
+  if (p->first == NULL || p->sending != 0 || !p->started || p->done) return 0;
+  return p->first->end ? send_end(p) : send_bytes(p);
 }
 
 static int queue(struct process* p, const char* bytes, size_t len, bool end) {
@@ -253,6 +263,20 @@ static int queue(struct process* p, const char* bytes, size_t len, bool end) {
   return pump(p);
 }
 
+/* What was sent is off the queue; an empty piece goes with those before it. */
+static void consume(struct process* p) {
+  while (p->first != NULL && !p->first->end) {
+    size_t left = p->first->len - p->first->off;
+    size_t n = left < p->sent ? left : p->sent;
+
+    p->first->off += n;
+    p->sent -= n;
+    if (n < left) return;
+    drop_first(p);
+    if (p->sent == 0) return;
+  }
+}
+
 static int on_sent(struct process* p, bool good) {
   p->sending = 0;
   if (!good) {
@@ -264,8 +288,8 @@ static int on_sent(struct process* p, bool good) {
     close_input(p);
     return 0;
   }
-  p->first->off += p->sent;
-  if (p->first->end || p->first->off == p->first->len) drop_first(p);
+  if (p->first->end) drop_first(p);
+  else consume(p);
   return pump(p);
 }
 
