@@ -33,7 +33,7 @@ struct pending_write {
 struct remote_process {
   struct sbx_process base; /* first */
   struct sbx__remote_work work;
-  struct sbx_remote* remote;
+  struct sbx_remote* remote; /* NULL once it has settled */
   struct sbx_kit_run* run;
   struct sbx_drive* drive;
   uint32_t pid; /* 0: not told yet */
@@ -211,11 +211,12 @@ static int remote_close_stdin(struct sbx_process* base) {
 static void let_go(struct remote_process* p) {
   struct sbx_remote* r = p->remote;
 
+  if (r == NULL) return;
+  p->remote = NULL;
   sbx__remote_forget_probe(r, p);
   drop_drive(p);
   timer_close(&p->limit, &p->limited);
   timer_close(&p->retry, &p->retrying);
-  if (p->work.previous == NULL) return;
   sbx__remote_unlink(&p->work);
   if (--r->processes == 0 && r->on_quiet != NULL) {
     void (*on_quiet)(struct sbx_remote*) = r->on_quiet;
@@ -362,7 +363,7 @@ static void look(struct remote_process* p) {
 static void feed(struct remote_process* p, int stream, const char* bytes,
                  size_t len) {
   p->holds++;
-  sbx__remote_use(p->remote);
+  if (p->remote != NULL) sbx__remote_use(p->remote);
   if (sbx_kit_run_feed(p->run, stream, bytes, len) < 0 && !p->failed) {
     p->failed = true;
     sbx_error_set(&p->error, SBX_E_PROVIDER, 0, "processes.attach",

@@ -148,7 +148,7 @@ test('withSandbox removes what it made, and stops what has an id', async () => {
 });
 
 test('use extends the time, idleness does not', async () => {
-  const sandbox = await createSandbox({ provider: provider({ timeout: 400 }) });
+  const sandbox = await createSandbox({ provider: provider({ timeout: 6000 }) });
   const touches = () => fake.requests.filter(one => one.path.endsWith('/timeout') && one.sandboxID === idOf(sandbox)).length;
   await until(async () => {
     await sandbox.run('true').catch(() => {});
