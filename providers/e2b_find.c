@@ -134,10 +134,12 @@ static int find_done(struct find* f) {
   char* id;
 
   if (f->best.id[0] == '\0') return sbx_unary_done(&f->unary, NULL);
-  id = strdup(f->best.id);
-  if (id == NULL) return SBX_E_INTERNAL;
-  free(e->base.id);
-  e->base.id = id;
+  if (e->base.id == NULL || strcmp(e->base.id, f->best.id) != 0) {
+    id = strdup(f->best.id);
+    if (id == NULL) return SBX_E_INTERNAL;
+    sbx_e2b_forget(e);
+    e->base.id = id;
+  }
   sbx_unary_emit(&f->unary, SBX_EMIT_FOUND, NULL, 0);
   return sbx_unary_done(&f->unary, NULL);
 }
