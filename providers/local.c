@@ -1056,7 +1056,7 @@ static int local_file_try(struct sbx_sandbox* s, int scope,
 
     if (rc != 0) return rc;
   }
-  return sbx_files_try(root_of(l, scope), &routed, result, error);
+  return sbx_files_try(l->base.loop, root_of(l, scope), &routed, result, error);
 }
 
 /* Every request has been through file_try before. */

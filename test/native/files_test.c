@@ -193,7 +193,7 @@ static void ids_of_the_owner(void** state) {
   assert_int_equal(put(s, "closed/new", "1", 0), PERM);
   struct sbx_file_request r = REQUEST(.verb = READ, .path = "theirs");
   struct answer a = {0};
-  assert_true(sbx_files_try(s->root, &r, &a.result, &a.error) <= 0);
+  assert_true(sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) <= 0);
   shell(s, "test \"$(stat -c %u mine mine/x shared closed/f | tr '\\n' ' ')\""
            " = '65534 65534 0 0 ' && test $(cat shared closed/f) = 2222");
   /* The threads got their rights back. */
@@ -536,7 +536,7 @@ static void cached_answers(void** state) {
   struct sbx_file_request r = REQUEST(.verb = READ, .path = "d/f");
   struct answer a = ask(s, &r);
   free(a.result.data);
-  int rc = sbx_files_try(s->root, &r, &a.result, &a.error);
+  int rc = sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error);
   assert_true(rc == 0 || rc == 1);
   if (rc == 1) {
     assert_int_equal(a.result.len, 5);
@@ -546,20 +546,100 @@ static void cached_answers(void** state) {
   }
   r.verb = STAT;
   r.path = "d";
-  if (sbx_files_try(s->root, &r, &a.result, &a.error) == 1)
+  if (sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) == 1)
     assert_int_equal(a.result.stat.type, SBX_TYPE_DIRECTORY);
   r.path = "d/none";
   ask(s, &r);
-  rc = sbx_files_try(s->root, &r, &a.result, &a.error);
+  rc = sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error);
   assert_true(rc == 0 || rc == FNF);
   r.verb = SBX_FILE_EXISTS;
-  rc = sbx_files_try(s->root, &r, &a.result, &a.error);
+  rc = sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error);
   assert_true(rc == 0 || (rc == 1 && !a.result.exists));
   r.verb = WRITE;
-  assert_int_equal(sbx_files_try(s->root, &r, &a.result, &a.error), 0);
+  assert_int_equal(sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error), 0);
   r.verb = READ;
   r.path = "d";
-  assert_int_equal(sbx_files_try(s->root, &r, &a.result, &a.error), 0);
+  assert_int_equal(sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error), 0);
+}
+
+static int try_read(struct scratch* s, const char* path, struct answer* a) {
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = path);
+  memset(a, 0, sizeof(*a));
+  uv_update_time(&s->loop);
+  return sbx_files_try(&s->loop, s->root, &r, &a->result, &a->error);
+}
+
+/* What is remembered of a folder holds as long as the folder is what it was. */
+static void remembered_folders(void** state) {
+  struct scratch* s = *state;
+  struct answer a;
+  shell(s, "mkdir -p d/e; printf one > d/e/f; mkfifo d/e/p; sleep .1");
+  for (int i = 0; i < 5; i++) {
+    if (try_read(s, "d/e/f", &a) != 1) skip(); /* nothing is quick here */
+    assert_memory_equal(a.result.data, "one", 3);
+    free(a.result.data);
+    assert_int_equal(try_read(s, "d/e/p", &a), 0);
+  }
+  /* A FIFO in the file's place is not opened: a writer waits on. */
+  shell(s, "cd d/e; rm f; mkfifo f; (printf x > f; echo gone > w) &");
+  uv_sleep(100);
+  for (int i = 0; i < 5; i++) assert_int_equal(try_read(s, "d/e/f", &a), 0);
+  uv_sleep(100);
+  shell(s, "cd d/e; test ! -e w; cat f > /dev/null; sleep .1; test -e w");
+  /* Another folder in its place. */
+  shell(s, "mv d/e d/old; mkdir d/e; printf two > d/e/f");
+  if (try_read(s, "d/e/f", &a) == 1) {
+    assert_memory_equal(a.result.data, "two", 3);
+    free(a.result.data);
+  }
+  shell(s, "rm -r d/e; ln -s old d/e");
+  assert_int_equal(simple(s, READ, "d/e/f", 0), SBX_E_SPECIAL_FILE);
+  shell(s, "rm -r d");
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = "d/e/f");
+  a = ask(s, &r);
+  assert_int_equal(a.code, FNF);
+}
+
+/* Whoever asks again at once must not keep the loop from turning. */
+static void a_turn_has_its_share(void** state) {
+  struct scratch* s = *state;
+  struct answer a = {0};
+  int done = 0;
+  put(s, "f", "x", 0);
+  struct sbx_file_request r = REQUEST(.verb = STAT, .path = "f");
+  for (int i = 0; i < 1000; i++)
+    done += sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) == 1;
+  assert_true(done <= 64);
+}
+
+struct flood {
+  struct scratch* s;
+  unsigned answered, asked;
+};
+
+static void on_flood(void* arg, const struct sbx_error* error,
+                     struct sbx_file_result* result) {
+  struct flood* f = arg;
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = "f");
+  assert_null(error);
+  assert_int_equal(result->len, 5);
+  free(result->data);
+  f->answered++;
+  if (f->asked == 500) return;
+  f->asked++;
+  assert_int_equal(sbx_files_request(&f->s->loop, f->s->root, &r, on_flood, f),
+                   0);
+}
+
+static void looks_share_hops(void** state) {
+  struct scratch* s = *state;
+  struct flood f = {.s = s};
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = "f");
+  put(s, "f", "hello", 0);
+  for (f.asked = 0; f.asked < 100; f.asked++)
+    assert_int_equal(sbx_files_request(&s->loop, s->root, &r, on_flood, &f), 0);
+  uv_run(&s->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f.answered, 500);
 }
 
 static void limits_of_a_read(void** state) {
@@ -590,9 +670,24 @@ static void* swap(void* arg) {
   return NULL;
 }
 
+static void swapper_cached(struct scratch* s, const char* path) {
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = path);
+  struct answer a = {0};
+  uv_update_time(&s->loop);
+  for (int i = 0; i < 20; i++) {
+    if (sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) != 1)
+      continue;
+    if (memmem(a.result.data, a.result.len, "secret", 6))
+      fail_msg("cached read escaped");
+    free(a.result.data);
+  }
+}
+
 static void swapper_round(struct scratch* s, int i) {
   char fresh[64], other[64];
   const char* via = i % 2 ? "abs" : "d";
+  swapper_cached(s, "d/f");
+  swapper_cached(s, "link/f");
   snprintf(fresh, sizeof(fresh), "%s/new%d", via, i % 7);
   snprintf(other, sizeof(other), "%s/o%d/p", via, i % 5);
   struct sbx_file_request r = REQUEST(.verb = READ, .path = fresh);
@@ -685,6 +780,9 @@ int main(void) {
       T(moves_between_file_systems),
       T(special_files_do_not_block),
       T(cached_answers),
+      T(remembered_folders),
+      T(a_turn_has_its_share),
+      T(looks_share_hops),
       T(limits_of_a_read),
       T(swapping_never_leads_out),
   };
