@@ -50,11 +50,11 @@ sbx_pump() {
   sbx_at=0 sbx_from=0
   while :; do
     sbx_piece=$sbx_spool/$1.$sbx_at
-    dd bs=16384 count=512 of="$sbx_piece" || break
+    dd bs=16384 count=128 of="$sbx_piece" || break
     sbx_size=$(stat -c %s "$sbx_piece") || break
     [ "$sbx_size" -gt 0 ] || return
     sbx_at=$((sbx_at + sbx_size))
-    while [ $((sbx_at - sbx_from)) -gt 8388608 ] &&
+    while [ $((sbx_at - sbx_from)) -gt 14680064 ] &&
       [ -e "$sbx_spool/$1.$sbx_from" ]; do
       sbx_size=$(stat -c %s "$sbx_spool/$1.$sbx_from") || break
       [ $((sbx_from + sbx_size)) -lt "$sbx_at" ] || break
