@@ -87,12 +87,15 @@ check: $(PROGRAMS) helpers
 
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
-$(OUT)/fuzz/%: test/fuzz/%.c $(SOURCES) $(wildcard test/fuzz/*.h) \
-  test/native/cuts.h | $(DEPS_HERE)
+fuzz_sources = $(shell sed -n 's|^// sources: ||p' $(1))
+
+.SECONDEXPANSION:
+$(OUT)/fuzz/%: test/fuzz/%.c $$(call fuzz_sources,test/fuzz/$$*.c) \
+  $(wildcard native/*.h test/fuzz/*.h) test/native/cuts.h | $(DEPS_HERE)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. $(INCLUDES) $(DEP_FLAGS) \
 	  -fsanitize=fuzzer,address,undefined $< \
-	  $$(sed -n 's|^// sources: ||p' $<) -luv -o $@
+	  $(call fuzz_sources,$<) -luv -o $@
 
 # Leaks are LeakSanitizer's: gcc's analyzer loses pointers that are stored
 # through an index.

@@ -628,7 +628,7 @@ int sbx_json_number(struct sbx_json_node n, const char* name, double* out,
   const cJSON* item;
   int rc = fetch(n, name, cJSON_Number, "number", false, &item, error);
 
-  if (rc != 0) return rc;
+  if (rc != 0 || item == NULL) return rc;
   if (!isfinite(item->valuedouble))
     return sbx_json_refuse(n, name, "is too large a number", error);
   *out = item->valuedouble;
@@ -643,7 +643,7 @@ int sbx_json_bytes(struct sbx_json_node n, const char* name, char** out,
   const cJSON* item;
   int rc = fetch(n, name, cJSON_String, "string", false, &item, error);
 
-  if (rc != 0) return rc;
+  if (rc != 0 || item == NULL) return rc;
   at = item->valuestring;
   while ((mark = strstr(at, NUL_MARK)) != NULL) {
     sbx_text_add(&text, at, (size_t) (mark - at));

@@ -304,7 +304,9 @@ static int touch_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct life* l = (struct life*) u;
 
   if (sbx_answer_good(a)) return sbx_unary_done(u, NULL);
-  if (l->step++ == 0 && sbx_e2b_is_old(a)) return touch_send(u, false);
+  if (l->step++ == 0 && (a->status == 400 || a->status == 404 ||
+                         a->status == 405 || a->status == 501))
+    return touch_send(u, false);
   return sbx_unary_refused(u);
 }
 

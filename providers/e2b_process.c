@@ -18,7 +18,7 @@ enum {
   STREAM = 1,        /* the exchange of the output; the others count on */
   LINGER_TIMER = 1,  /* for the end of the stream, so that its connection lives */
   LINGER_MS = 1000,
-  PIECE_MAX = 32 * 1024
+  PIECE_MAX = 32 * 1024 - 16 /* with its length before it */
 };
 
 /* Input that waits: bytes, or the end. */
@@ -40,6 +40,7 @@ struct process {
   struct sbx_error error;
 
   bool terminal, started, exited, done;
+  bool framed; /* envd cannot end the input: it is told in the input */
   uint32_t pid;
   uint32_t exchange; /* the last one */
   int signal;        /* that came before the start */
@@ -188,28 +189,50 @@ static void close_input(struct process* p) {
   while (p->first != NULL) drop_first(p);
 }
 
-static int send_bytes(struct process* p, const char* bytes, size_t len) {
+static int send_raw(struct process* p, const char* bytes, size_t len) {
   struct sbx_json_writer w = {0};
 
   write_selector(p, &w);
   sbx_json_write_object(&w, "input");
   sbx_json_write_base64(&w, p->terminal ? "pty" : "stdin", bytes, len);
   sbx_json_write_end(&w);
-  p->sent = len;
   p->sending = call(p, "/process.Process/SendInput", &w);
   return p->sending != 0 ? 0 : SBX_E_INTERNAL;
+}
+
+/* What waits at the front, as much of it as goes into one call. */
+static size_t gather(const struct process* p, char* out, size_t size) {
+  size_t len = 0;
+
+  for (const struct piece* at = p->first;
+       at != NULL && !at->end && len < size; at = at->next) {
+    size_t left = at->len - at->off;
+    size_t n = left < size - len ? left : size - len;
+
+    memcpy(out + len, at->bytes + at->off, n);
+    len += n;
+  }
+  return len;
+}
+
+static int send_bytes(struct process* p) {
+  enum { HEAD = 16 };
+  char text[HEAD + PIECE_MAX], head[HEAD];
+  size_t len = gather(p, text + HEAD, PIECE_MAX);
+  size_t head_len = 0;
+
+  p->sent = len;
+  if (p->framed)
+    head_len = (size_t) snprintf(head, sizeof(head), "%zu\n", len);
+  memcpy(text + HEAD - head_len, head, head_len);
+  return send_raw(p, text + HEAD - head_len, len + head_len);
 }
 
 static int send_end(struct process* p) {
   struct sbx_json_writer w = {0};
 
-  if (p->terminal) return send_bytes(p, "\004", 1);
-  if (p->e->version < SBX_E2B_VERSION(0, 5, 2)) {
-    sbx_error_set(&p->error, SBX_E_UNSUPPORTED, 0, p->operation,
-                  "The envd of this E2B template is older than 0.5.2 and cannot "
-                  "end a command's input: build the template again.");
-    return finish(p, &p->error);
-  }
+  if (p->terminal) return send_raw(p, "\004", 1);
+  if (p->framed) return send_raw(p, ".\n", 2);
   write_selector(p, &w);
   p->sending = call(p, "/process.Process/CloseStdin", &w);
   return p->sending != 0 ? 0 : SBX_E_INTERNAL;
@@ -217,17 +240,10 @@ static int send_end(struct process* p) {
 
 /* One at a time: parallel ones would overtake each other. */
 static int pump(struct process* p) {
-  struct piece* piece = p->first;
-  size_t len;
-
-  if (piece == NULL || p->sending != 0 || !p->started || p->done) return 0;
-  if (piece->end) return send_end(p);
-  len = piece->len - piece->off;
-  if (len > 0)
-    return send_bytes(p, piece->bytes + piece->off,
-                      len < PIECE_MAX ? len : PIECE_MAX);
-  drop_first(p);
-  return pump(p);
+  while (p->first != NULL && !p->first->end && p->first->len == 0)
+    drop_first(p);
+  if (p->first == NULL || p->sending != 0 || !p->started || p->done) return 0;
+  return p->first->end ? send_end(p) : send_bytes(p);
 }
 
 static int queue(struct process* p, const char* bytes, size_t len, bool end) {
@@ -247,6 +263,20 @@ static int queue(struct process* p, const char* bytes, size_t len, bool end) {
   return pump(p);
 }
 
+/* What was sent is off the queue; an empty piece goes with those before it. */
+static void consume(struct process* p) {
+  while (p->first != NULL && !p->first->end) {
+    size_t left = p->first->len - p->first->off;
+    size_t n = left < p->sent ? left : p->sent;
+
+    p->first->off += n;
+    p->sent -= n;
+    if (n < left) return;
+    drop_first(p);
+    if (p->sent == 0) return;
+  }
+}
+
 static int on_sent(struct process* p, bool good) {
   p->sending = 0;
   if (!good) {
@@ -258,8 +288,8 @@ static int on_sent(struct process* p, bool good) {
     close_input(p);
     return 0;
   }
-  p->first->off += p->sent;
-  if (p->first->end || p->first->off == p->first->len) drop_first(p);
+  if (p->first->end) drop_first(p);
+  else consume(p);
   return pump(p);
 }
 
@@ -582,18 +612,38 @@ static void write_env(struct sbx_json_writer* w,
   sbx_json_write_end(w);
 }
 
-/* envd before 0.3.0 always gives a pipe, which would never end. */
+/* What stands before the command where envd is old. Before 0.3.0 it always gives
+ * a pipe, which would never end. Before 0.5.2 it cannot end one: pieces then
+ * come with their length, "." is the end, and the command, which keeps its pid,
+ * reads from a FIFO. What feeds that must not hold the command's output. */
+static const char* wrapper(const struct process* p,
+                           const struct sbx_start_spec* spec) {
+  static const char empty[] = "exec \"$@\" </dev/null";
+  static const char framed[] =
+      "d=$(mktemp -d) && mkfifo \"$d/in\" || exit 125; exec 3<&0; "
+      "(exec >\"$d/in\" 2>/dev/null; rm -rf \"$d\"; "
+      "while read -r n && [ \"$n\" != . ]; do head -c \"$n\"; done) <&3 & "
+      "exec \"$@\" <\"$d/in\" 3<&-";
+
+  if (p->framed) return framed;
+  return !spec->stdin_pipe && !p->terminal &&
+                 p->e->version < SBX_E2B_VERSION(0, 3, 0)
+             ? empty
+             : NULL;
+}
+
 static void write_command(const struct process* p, struct sbx_json_writer* w,
                           const struct sbx_start_spec* spec) {
-  static const char* const empty[] = {"-c", "exec \"$@\" </dev/null", "sh"};
-  bool wrapped = !spec->stdin_pipe && !p->terminal &&
-                 p->e->version < SBX_E2B_VERSION(0, 3, 0);
+  const char* script = wrapper(p, spec);
 
-  sbx_json_write_string(w, "cmd", wrapped ? "/bin/sh" : spec->argv[0]);
+  sbx_json_write_string(w, "cmd", script != NULL ? "/bin/sh" : spec->argv[0]);
   sbx_json_write_array(w, "args");
-  for (size_t i = 0; wrapped && i < 3; i++)
-    sbx_json_write_string(w, NULL, empty[i]);
-  for (size_t i = wrapped ? 0 : 1; i < spec->argc; i++)
+  if (script != NULL) {
+    sbx_json_write_string(w, NULL, "-c");
+    sbx_json_write_string(w, NULL, script);
+    sbx_json_write_string(w, NULL, "sh");
+  }
+  for (size_t i = script != NULL ? 0 : 1; i < spec->argc; i++)
     sbx_json_write_string(w, NULL, spec->argv[i]);
   sbx_json_write_end(w);
 }
@@ -631,6 +681,8 @@ struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
   if (p == NULL) return NULL;
   p->terminal = spec->columns > 0 || spec->rows > 0;
   p->closed = !spec->stdin_pipe && !p->terminal;
+  p->framed = !p->closed && !p->terminal &&
+              p->e->version < SBX_E2B_VERSION(0, 5, 2);
   if (p->error.code == 0 && spec->argc == 0)
     sbx_error_set(&p->error, SBX_E_INVALID_INPUT, 0, "run",
                   "The command is empty.");

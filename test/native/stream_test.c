@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <uv.h>
 
+#include "../fuzz/archive.h"
 #include "../fuzz/multipart.h"
 #include "../fuzz/ndjson.h"
 #include "../fuzz/sse.h"
@@ -226,6 +227,7 @@ static void writes_parts(void** state) {
 
 static void corpora(void** state) {
   (void) state;
+  assert_true(cuts_corpus(&archive_parser, "archive") > 0);
   assert_true(cuts_corpus(&ndjson_parser, "ndjson") > 0);
   assert_true(cuts_corpus(&sse_parser, "sse") > 0);
   assert_true(cuts_corpus(&multipart_parser, "multipart") > 0);
