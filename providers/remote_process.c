@@ -39,6 +39,7 @@ struct remote_process {
   uint32_t pid; /* 0: not told yet */
   uint64_t timeout_ms;
   char* cwd;
+  char* cwd_else; /* or NULL */
   bool spooled;
   bool attached; /* another host started it */
   bool stdin_open;
@@ -76,6 +77,7 @@ static void release(struct remote_process* p) {
   if (--p->holds > 0 || !p->base.closed) return;
   sbx_kit_run_free(p->run);
   free(p->cwd);
+  free(p->cwd_else);
   sbx__process_free(&p->base);
 }
 
@@ -274,7 +276,8 @@ static void cwd_error(struct remote_process* p, struct sbx_error* error) {
     sys = EACCES;
   }
   sbx_error_set(error, code, sys, "processes.start",
-                "The working directory \"%.400s\" %s.", p->cwd, what);
+                "The working directory \"%.400s\" %s.",
+                p->cwd_else != NULL ? p->cwd_else : p->cwd, what);
 }
 
 static void settle_lost(struct remote_process* p) {
@@ -773,7 +776,8 @@ static int start(struct remote_process* p,
   const char* unset[3];
   struct sbx_kit_run_spec run = {.argv = spec->argv,
                                  .argc = spec->argc,
-                                 .cwd = spec->cwd,
+                                 .cwd = p->cwd,
+                                 .cwd_else = p->cwd_else,
                                  .terminal = p->base.terminal,
                                  .spool = p->spooled,
                                  .timeout_ms = spec->timeout_ms,
@@ -797,6 +801,21 @@ static int start(struct remote_process* p,
   return run_machine(p, r->service->start(r->account, &begin), error);
 }
 
+/* "/x" is the sandbox's own folder if it has one, else x in the workspace. */
+static int copy_cwd(struct remote_process* p, const char* cwd) {
+  const char* root = p->remote->root;
+  size_t len = strlen(root);
+
+  p->cwd = strdup(cwd);
+  if (p->cwd == NULL) return UV_ENOMEM;
+  if (strncmp(cwd, root, len) == 0 && (cwd[len] == '/' || cwd[len] == '\0'))
+    return 0;
+  p->cwd_else = malloc(len + strlen(cwd) + 1);
+  if (p->cwd_else == NULL) return UV_ENOMEM;
+  sprintf(p->cwd_else, "%s%s", root, cwd);
+  return 0;
+}
+
 static void start_limit(struct remote_process* p) {
   uint64_t late = p->base.terminal ? 0 : p->base.grace_ms + LATE_MS;
 
@@ -818,9 +837,9 @@ int sbx_remote_spawn(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
                          "A command needs a program and a directory.");
   p = process_new(r, spec, events);
   if (p == NULL) return sbx__remote_no_memory(error, "processes.start");
-  p->cwd = strdup(spec->cwd);
-  rc = p->cwd == NULL ? sbx__remote_no_memory(error, "processes.start")
-                      : start(p, spec, error);
+  rc = copy_cwd(p, spec->cwd) != 0
+           ? sbx__remote_no_memory(error, "processes.start")
+           : start(p, spec, error);
   if (rc != 0) {
     sbx_process_close(&p->base);
     return rc;
