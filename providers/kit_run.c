@@ -111,6 +111,7 @@ static void make_argv(struct sbx__command* c,
   add_seconds(c, limit);
   add_seconds(c, spec->grace_ms);
   add_text(c, spec);
+  sbx__command_add(c, spec->cwd_else ? spec->cwd_else : "");
   sbx__command_number(c, spec->envc + spec->unset_len);
   for (size_t i = 0; i < spec->unset_len; i++)
     sbx__command_add(c, spec->unset[i]);
@@ -250,9 +251,9 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* "x000." */
+/* "x000.", or "b000." for the beginning */
 static enum match match_end(const char* text, size_t len) {
-  if (len > 0 && !end_of(text[0])) return NO_MATCH;
+  if (len > 0 && text[0] != 'b' && !end_of(text[0])) return NO_MATCH;
   for (size_t i = 1; i < len && i < 4; i++)
     if (!is_digit(text[i])) return NO_MATCH;
   if (len < 5) return PART;
@@ -376,6 +377,10 @@ static int take_mark(struct sbx_kit_run* run, int stream, const char* mark) {
   if (mark[PREFIX_LEN - 1] == '+')
     return take_head(run, stream, s->held + PREFIX_LEN, len);
   if (run->follow && !s->headed) return SBX_E_PROVIDER;
+  if (s->held[PREFIX_LEN] == 'b') {
+    if (run->events.on_began) run->events.on_began(run->events.data);
+    return 0;
+  }
   take_end(run, stream, s->held + PREFIX_LEN);
   return 0;
 }

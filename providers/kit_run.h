@@ -18,6 +18,7 @@ struct sbx_kit_run_spec {
   const char* const* argv; /* exact; argv[0] is looked up in the PATH there */
   size_t argc;
   const char* cwd; /* absolute, inside; NULL: where the service starts it */
+  const char* cwd_else; /* instead, if cwd is no folder; or NULL */
   /* Added to what the service gives ("NAME=value"), where the service cannot
    * do that itself; NULL and 0 else. Then names to take away. */
   const char* const* env;
@@ -56,6 +57,8 @@ struct sbx_kit_run_exit {
 /* Called from feed and ended only. `bytes` are valid during the call. */
 struct sbx_kit_run_events {
   void* data;
+  /* SPOOL: where it starts was entered; the command is run next. May be NULL. */
+  void (*on_began)(void* data);
   /* stream: 0 stdout, 1 stderr. */
   void (*on_output)(void* data, int stream, const char* bytes, size_t len);
   /* Bytes that the spool no longer has, where they are missing. May be NULL. */

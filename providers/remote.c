@@ -952,6 +952,7 @@ int sbx_remote_open(uv_loop_t* loop, const struct sbx_service* service,
   }
   r->base.place.inside = r->root;
   r->settings.provider = service->title;
+  r->settings.host = sbx_options_host(options);
   r->settings.ca_file = r->ca_file;
   r->settings.proxy = service->proxy != NULL ? service->proxy(r->account)
                                              : NULL;

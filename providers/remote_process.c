@@ -39,7 +39,9 @@ struct remote_process {
   uint32_t pid; /* 0: not told yet */
   uint64_t timeout_ms;
   char* cwd;
+  char* cwd_else; /* or NULL */
   bool spooled;
+  bool attached; /* another host started it */
   bool stdin_open;
   bool eof_wanted, eof_sent;
   bool lossy;   /* output may be missing */
@@ -75,6 +77,7 @@ static void release(struct remote_process* p) {
   if (--p->holds > 0 || !p->base.closed) return;
   sbx_kit_run_free(p->run);
   free(p->cwd);
+  free(p->cwd_else);
   sbx__process_free(&p->base);
 }
 
@@ -123,7 +126,8 @@ static void input_end(struct remote_process* p, int status) {
   while (p->first != NULL) {
     struct pending_write* w = write_take(p);
 
-    write_done(w, w->sent == w->len && w->on_way == 0 ? 0 : status);
+    /* The last words of a command that ends on them did leave. */
+    write_done(w, w->sent == w->len ? 0 : status);
   }
 }
 
@@ -272,7 +276,8 @@ static void cwd_error(struct remote_process* p, struct sbx_error* error) {
     sys = EACCES;
   }
   sbx_error_set(error, code, sys, "processes.start",
-                "The working directory \"%.400s\" %s.", p->cwd, what);
+                "The working directory \"%.400s\" %s.",
+                p->cwd_else != NULL ? p->cwd_else : p->cwd, what);
 }
 
 static void settle_lost(struct remote_process* p) {
@@ -342,8 +347,16 @@ static void on_kit_exit(void* data, const struct sbx_kit_run_exit* exit) {
   p->exit = *exit;
 }
 
+/* A pid is told when the command is certain to run. */
+static void on_began(void* data) {
+  struct remote_process* p = data;
+
+  if (!p->base.settled) sbx__process_spawned(&p->base, p->pid);
+}
+
 static struct sbx_kit_run_events kit_events(struct remote_process* p) {
   struct sbx_kit_run_events events = {.data = p,
+                                      .on_began = on_began,
                                       .on_output = on_output,
                                       .on_dropped = on_dropped,
                                       .on_exit = on_kit_exit};
@@ -385,7 +398,7 @@ static void on_pid(struct remote_process* p, const char* bytes, size_t len) {
     p->pid = pid;
   }
   p->holds++;
-  sbx__process_spawned(&p->base, p->pid);
+  if (!p->spooled || p->attached) sbx__process_spawned(&p->base, p->pid);
   if (!p->base.closed && !p->base.settled) {
     if (p->ending)
       kill_now(p);
@@ -553,6 +566,13 @@ static void come_back(struct remote_process* p) {
   struct sbx_error error;
   int rc;
 
+  p->holds++;
+  sbx__process_spawned(&p->base, p->pid); /* for all that is known */
+  if (p->base.closed || p->base.settled) {
+    release(p);
+    return;
+  }
+  release(p);
   if (p->spooled || p->gone || service->attach == NULL) {
     rc = follow(p, &error);
     if (p->gone && !p->spooled) p->lossy = true;
@@ -729,14 +749,35 @@ static struct remote_process* process_new(
   return p;
 }
 
+/* The spec has the whole environment but for what only the service knows: what
+ * every spec has and this one has not was taken away. */
+static size_t names_to_unset(const struct sbx_process_spec* spec,
+                             const char* unset[3]) {
+  static const char* const always[] = {"HOME", "LANG", "TMPDIR"};
+  size_t count = 0;
+
+  for (size_t i = 0; i < 3; i++) {
+    size_t len = strlen(always[i]);
+    size_t j = 0;
+
+    while (j < spec->envc && (strncmp(spec->env[j], always[i], len) != 0 ||
+                              spec->env[j][len] != '='))
+      j++;
+    if (j == spec->envc) unset[count++] = always[i];
+  }
+  return count;
+}
+
 static int start(struct remote_process* p,
                  const struct sbx_process_spec* spec,
                  struct sbx_error* error) {
   struct sbx_remote* r = p->remote;
   struct sbx_kit_run_events events = kit_events(p);
+  const char* unset[3];
   struct sbx_kit_run_spec run = {.argv = spec->argv,
                                  .argc = spec->argc,
-                                 .cwd = spec->cwd,
+                                 .cwd = p->cwd,
+                                 .cwd_else = p->cwd_else,
                                  .terminal = p->base.terminal,
                                  .spool = p->spooled,
                                  .timeout_ms = spec->timeout_ms,
@@ -751,11 +792,28 @@ static int start(struct remote_process* p,
 
   if (spec->timeout_ms > 0)
     begin.timeout_ms = spec->timeout_ms + spec->grace_ms + SERVICE_LATE_MS;
+  run.unset = unset;
+  run.unset_len = names_to_unset(spec, unset);
   sbx__remote_place(r, 0, &place);
   rc = sbx_kit_run_new(&place, &run, &events, &p->run, error);
   if (rc != 0) return rc;
   begin.argv = sbx_kit_run_argv(p->run, &begin.argc);
   return run_machine(p, r->service->start(r->account, &begin), error);
+}
+
+/* "/x" is the sandbox's own folder if it has one, else x in the workspace. */
+static int copy_cwd(struct remote_process* p, const char* cwd) {
+  const char* root = p->remote->root;
+  size_t len = strlen(root);
+
+  p->cwd = strdup(cwd);
+  if (p->cwd == NULL) return UV_ENOMEM;
+  if (strncmp(cwd, root, len) == 0 && (cwd[len] == '/' || cwd[len] == '\0'))
+    return 0;
+  p->cwd_else = malloc(len + strlen(cwd) + 1);
+  if (p->cwd_else == NULL) return UV_ENOMEM;
+  sprintf(p->cwd_else, "%s%s", root, cwd);
+  return 0;
 }
 
 static void start_limit(struct remote_process* p) {
@@ -779,9 +837,9 @@ int sbx_remote_spawn(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
                          "A command needs a program and a directory.");
   p = process_new(r, spec, events);
   if (p == NULL) return sbx__remote_no_memory(error, "processes.start");
-  p->cwd = strdup(spec->cwd);
-  rc = p->cwd == NULL ? sbx__remote_no_memory(error, "processes.start")
-                      : start(p, spec, error);
+  rc = copy_cwd(p, spec->cwd) != 0
+           ? sbx__remote_no_memory(error, "processes.start")
+           : start(p, spec, error);
   if (rc != 0) {
     sbx_process_close(&p->base);
     return rc;
@@ -807,7 +865,7 @@ int sbx_remote_attach(struct sbx_sandbox* s, uint32_t pid,
   p = process_new(r, spec, events);
   if (p == NULL) return sbx__remote_no_memory(error, "processes.attach");
   p->pid = pid;
-  p->spooled = true;
+  p->spooled = p->attached = true;
   p->stdin_open = false;
   rc = follow(p, error);
   if (rc != 0) {

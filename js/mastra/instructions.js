@@ -15,6 +15,8 @@ const levels = {
   none: 'Commands are not isolated from this machine.',
 };
 
+const apart = 'Commands are isolated: they run in a machine of their own.';
+
 function networkLine({ network, networkAllow: hosts, level }) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
@@ -39,7 +41,7 @@ export function instructionsFor(lease) {
   const workspace = workdir === inside ? '' : `, in the workspace ${inside}`;
   const lines = [
     `Commands start in ${workdir}${workspace}; the file tools call ${inside} "/".`,
-    levels[facts.level] ?? '',
+    levels[facts.level] ?? (lease.provider.remote ? apart : ''),
     networkLine(facts),
     limitsLine(facts),
     facts.degraded ? `Note: ${facts.degraded.replaceAll('\n', '; ')}.` : '',

@@ -13,10 +13,10 @@ tail_of() {
   printf 'SBX%s=%s%03d.' "$N" "$1" "$2" >&4
 }
 
-record_find "$1" "$2" && record_read "$id" || {
+is_pid "$1" && record_find "$1" "$2" && record_read "$id" || {
   nonce=none
-  head_of 0 3
-  head_of 0 4
+  head_of "$3" 3
+  head_of "$4" 4
   tail_of l 0
   exit 0
 }

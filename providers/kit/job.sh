@@ -18,10 +18,10 @@ is_number() {
 # S: the start time of process $1, 0 if it is gone or a zombie.
 start_of() {
   S=0
-  { read -r stat_line <"/proc/$1/stat"; } 2>/dev/null || return 0
-  stat_line=${stat_line##*)}
+  { read -r about <"/proc/$1/stat"; } 2>/dev/null || return 0
+  about=${about##*)}
   IFS=' '
-  set -- $stat_line
+  set -- $about
   IFS='
 '
   [ "$1" = Z ] || S=${20}
@@ -43,7 +43,6 @@ record_read() {
 # that is not 0.
 record_find() {
   id=
-  is_number "$1" && [ "$1" -gt 1 ] || return 1
   set +f
   for at in "$F/p.$1".*; do
     start=${at##*.}
@@ -54,4 +53,9 @@ record_find() {
   done
   set -f
   [ "$id" ]
+}
+
+# A pid that can be a command's. "-1" is everything, 1 is the machine.
+is_pid() {
+  is_number "$1" && [ "$1" -gt 1 ]
 }

@@ -1,5 +1,6 @@
 # Ends the tree of a command. Arguments: pid, start (0: any), tenths of a
 # second between TERM and KILL (0: KILL at once).
+is_pid "$1" || { printf N; exit 0; }
 sbx_top=$1 sbx_spare=" $$ "
 start_of "$1"
 if record_find "$1" "$2" && record_read "$id"; then

@@ -1,10 +1,13 @@
 # One command of the user. Arguments: nonce, PATH of the tools, private folder,
 # flags (t terminal, s spool), where to start, seconds it may take, seconds of
-# grace, its text for lists, how many of its variables follow, these (NAME to
-# take away, NAME=value), then the command itself.
+# grace, its text for lists, where else to start if there is no such folder, how
+# many of its variables follow, these (NAME to take away, NAME=value), then the
+# command itself.
 sbx_nonce=$1 sbx_path=$2 sbx_folder=$3 sbx_flags=$4 sbx_cwd=$5 sbx_limit=$6
 sbx_grace=$7 sbx_text=$8
 shift 8
+sbx_else=$1
+shift
 IFS='
 '
 sbx_vars=$1
@@ -50,11 +53,11 @@ sbx_pump() {
   sbx_at=0 sbx_from=0
   while :; do
     sbx_piece=$sbx_spool/$1.$sbx_at
-    dd bs=16384 count=512 of="$sbx_piece" || break
+    dd bs=16384 count=128 of="$sbx_piece" || break
     sbx_size=$(stat -c %s "$sbx_piece") || break
     [ "$sbx_size" -gt 0 ] || return
     sbx_at=$((sbx_at + sbx_size))
-    while [ $((sbx_at - sbx_from)) -gt 8388608 ] &&
+    while [ $((sbx_at - sbx_from)) -gt 14680064 ] &&
       [ -e "$sbx_spool/$1.$sbx_from" ]; do
       sbx_size=$(stat -c %s "$sbx_spool/$1.$sbx_from") || break
       [ $((sbx_from + sbx_size)) -lt "$sbx_at" ] || break
@@ -174,6 +177,7 @@ sbx_watch() {
   sbx_helpers=$sbx_helpers:$sbx_watcher
 }
 
+[ "$sbx_else" ] && [ ! -d "$sbx_cwd" ] && sbx_cwd=$sbx_else
 if [ "$sbx_cwd" ] && ! cd "$sbx_cwd"; then
   [ -e "$sbx_cwd" ] || sbx_end c 127
   [ -d "$sbx_cwd" ] || sbx_end d 127
@@ -185,7 +189,11 @@ case $sbx_flags in
   exec 2>&4
   sbx_become "$@"
   ;;
-*s*) [ "$sbx_kept" ] && sbx_spool_open ;;
+*s*)
+  # Before the spool, which has nothing but the command's own bytes.
+  printf 'SBX%s=b000.' "$sbx_nonce" >&4
+  [ "$sbx_kept" ] && sbx_spool_open
+  ;;
 esac
 sbx_look "$@"
 sbx_watcher=

@@ -1,5 +1,6 @@
 # One signal to the command's own process. Arguments: pid, start (0: any),
 # signal.
+is_pid "$1" || { printf N; exit 0; }
 if record_find "$1" "$2" && record_read "$id"; then
   start_of "$child"
   [ "$S" = "$child_start" ] || { printf N; exit 0; }

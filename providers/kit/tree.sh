@@ -1,22 +1,51 @@
 # The processes of one command. sbx_top: pid of its wrapper; sbx_spare:
 # " pid pid " that are ours. Finds what descends from the wrapper or belongs to
 # its session, or to one that such a process leads.
-sbx_scan() {
-  sbx_all=
-  set +f
-  for sbx_one in /proc/[0-9]*/stat; do
-    { read -r sbx_line <"$sbx_one"; } 2>/dev/null || continue
-    sbx_pid=${sbx_line%% *}
-    sbx_line=${sbx_line##*) }
-    sbx_state=${sbx_line%% *}
-    [ "$sbx_state" = Z ] && continue
-    sbx_line=${sbx_line#* }
-    sbx_parent=${sbx_line%% *}
-    sbx_line=${sbx_line#* * }
-    sbx_all="$sbx_all$sbx_pid $sbx_parent ${sbx_line%% *}
+
+# One line of /proc/<pid>/stat.
+sbx_add() {
+  sbx_pid=${1%% *}
+  sbx_line=${1##*) }
+  [ "${sbx_line%% *}" = Z ] && return
+  sbx_line=${sbx_line#* }
+  sbx_parent=${sbx_line%% *}
+  sbx_line=${sbx_line#* * }
+  sbx_all="$sbx_all$sbx_pid $sbx_parent ${sbx_line%% *}
 "
+}
+
+# All at once; a name with a line's end in it shows in a line that is too short
+# or begins otherwise, and then each is read alone.
+sbx_read() {
+  sbx_all=
+  IFS='
+'
+  for sbx_one in $(cat "$@" 2>/dev/null); do
+    case $sbx_one in
+    [0-9]*\ \(*\)\ [A-Z]\ ????????????????????????????????????????*)
+      sbx_add "$sbx_one"
+      ;;
+    *)
+      sbx_all=
+      break
+      ;;
+    esac
   done
+  [ "$sbx_all" ] && return
+  for sbx_file; do
+    sbx_one=
+    while IFS= read -r sbx_line; do
+      sbx_one="$sbx_one $sbx_line"
+    done <"$sbx_file" 2>/dev/null
+    [ "$sbx_one" ] && sbx_add "${sbx_one# }"
+  done
+}
+
+sbx_scan() {
+  set +f
+  set -- /proc/[0-9]*/stat
   set -f
+  sbx_read "$@"
   sbx_tree=" $sbx_top " sbx_more=1
   while [ "$sbx_more" ]; do
     sbx_more=

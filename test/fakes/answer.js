@@ -79,6 +79,7 @@ export class Answer {
       this.reset();
       return true;
     }
+    if (fault.goaway && this.two) this.#response.stream.session.goaway();
     if (fault.endlessHeaders) {
       this.#endlessHeaders();
       return true;
@@ -90,6 +91,10 @@ export class Answer {
 
   #endlessHeaders() {
     const { socket } = this.#request;
+    if (this.two) {
+      const many = Array.from({ length: 5000 }, (_, i) => [`x-filler-${i}`, 'a'.repeat(200)]);
+      return this.#response.writeHead(200, Object.fromEntries(many)).end();
+    }
     let line = 0;
     this.#over = true;
     socket.write('HTTP/1.1 200 OK\r\n');

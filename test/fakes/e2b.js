@@ -1,27 +1,38 @@
 // A fake E2B on loopback: control plane, edge and envd, with real processes
 // and files. What is faithful to what stands in the wire notes of the service.
 import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Answer } from './answer.js';
 import { control, isControlPath } from './e2b/control.js';
 import { edge, edgeUpgrade, readTarget } from './e2b/edge.js';
 import { readEnvelopes } from './e2b/connect.js';
 import { atLeast, Sandboxes } from './e2b/sandboxes.js';
-import { Faults } from './faults.js';
+import { Faults, matches } from './faults.js';
 import { listen } from './listener.js';
 import { makeCertificate } from './tls.js';
 
 const apiKey = 'e2b_0123456789abcdef0123456789abcdef01234567';
 
 const defaults = {
-  api: 'v2',
+  api: 'v2', // or 'v1': only the old create and connect
+  oldStatus: 405, // what a v1 server answers to the newer calls: 400, 404 or 405
   apiKey,
+  domain: undefined, // named in the answers
   envdVersion: '0.6.10',
   templates: ['base', 'mcp-gateway', 'desktop', 'code-interpreter-v1'],
-  maxAge: 24 * 3600,
+  maxAge: 24 * 3600, // s
   maxSandboxes: 1000,
-  pageLimit: 100,
-  cut: 'trailer',
+  pageLimit: 100, // of a list, whatever was asked
+  cut: 'trailer', // how streams end with their sandbox; or 'reset'
+  latencyMs: 0, // before every request
+  pauseMs: 0, // how long pausing and resuming take at least
+  keepaliveMs: undefined, // instead of what the client asks for
+  spaces: false, // JSON as another build of envd prints it
+  tls: false,
+  http2: false, // with TLS, beside HTTP/1.1
+  tlsNames: undefined,
   now: Date.now,
+  onCreate: () => {}, // (sandbox) before its machine boots: files of its root
   report: (error) => process.emitWarning(`fake E2B: ${error.stack}`),
 };
 
@@ -47,6 +58,7 @@ function record(incoming, n) {
     path,
     query,
     headers: { ...incoming.headers },
+    rawHeaders: incoming.rawHeaders,
     plane,
     rpc,
     sandboxID: target?.id ?? /\/sandboxes\/([^/?]+)/.exec(path)?.[1],
@@ -101,6 +113,7 @@ class Fake {
     if (raw) streamBody(incoming, request);
     else await readBody(incoming, request);
     const answer = new Answer(incoming, response, this.faults.take(request), request);
+    if (this.options.latencyMs) await sleep(this.options.latencyMs);
     if (await answer.before()) return;
     if (request.target) return edge(this.store, request, answer, request.target);
     if (isControlPath(request.path)) return control(this.store, request, answer);
@@ -140,8 +153,9 @@ class Fake {
     return this.requests.slice(mark);
   }
 
-  count(mark = 0) {
-    return this.requests.length - mark;
+  /** How many requests came since then; `match` as in a fault. */
+  count(mark = 0, match = {}) {
+    return this.since(mark).filter((request) => matches(match, request)).length;
   }
 
   /** Moves the service's clock; what is due happens before this resolves. */

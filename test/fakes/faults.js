@@ -1,7 +1,8 @@
 // What a fake does wrong on request: which request, how often, in which way.
 import { gzipSync } from 'node:zlib';
 
-function matches(match, request) {
+/** Whether a recorded request is what `match` names. */
+export function matches(match, request) {
   if (match.method && match.method !== request.method) return false;
   if (match.plane && match.plane !== request.plane) return false;
   if (match.rpc && match.rpc !== request.rpc) return false;

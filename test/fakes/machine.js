@@ -3,9 +3,10 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import * as fs from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeFolder, removeFolder } from './temporary.js';
 
 const source = fileURLToPath(new URL('../helpers/fake-machine.c', import.meta.url));
 const program = fileURLToPath(new URL('../../build/test/fake-machine', import.meta.url));
@@ -59,22 +60,15 @@ function hostFolders() {
   return { folders, links };
 }
 
-const machines = new Set();
-
-process.on('exit', () => {
-  for (const machine of machines) machine.removeFolder();
-});
-
 /** One machine. `folder` holds its root and the few files of its own /etc. */
 export class Machine {
   /** @param {{from?: string}} options `from`: the folder of a machine to copy. */
   constructor({ from } = {}) {
     buildMachine();
-    this.folder = fs.mkdtempSync(path.join(tmpdir(), 'fake-machine-'));
+    this.folder = makeFolder('fake-machine-');
     this.root = path.join(this.folder, 'root');
     this.children = new Set();
     this.view = hostFolders();
-    machines.add(this);
     if (from) execFileSync('cp', ['-a', `${from}/.`, this.folder]);
     else this.#layOut();
   }
@@ -146,7 +140,7 @@ export class Machine {
   async halt() {
     if (!this.init) return;
     const { gone } = this;
-    this.init.stdin.destroy();
+    this.init.stdin.end('q');
     this.init = undefined;
     await gone;
     await Promise.all([...this.children].map((child) => this.#ended(child)));
@@ -162,17 +156,12 @@ export class Machine {
   }
 
   removeFolder() {
-    machines.delete(this);
-    try {
-      fs.rmSync(this.folder, { recursive: true, force: true });
-    } catch {
-      execFileSync('chmod', ['-R', 'u+rwX', this.folder]);
-      fs.rmSync(this.folder, { recursive: true, force: true });
-    }
+    removeFolder(this.folder);
   }
 
   async destroy() {
     await this.halt();
+    await rm(this.folder, { recursive: true, force: true }).catch(() => {});
     this.removeFolder();
   }
 
@@ -229,7 +218,10 @@ export class Machine {
 
   // Where a path of the machine, free of links, lies on the host.
   #toHost(inner) {
-    if (/^\/etc\/(passwd|group|hosts|hostname)$/.test(inner)) return path.join(this.folder, inner);
+    if (/^\/etc\/(passwd|group|hosts|hostname|profile)$/.test(inner)) {
+      const given = path.join(this.folder, inner);
+      if (fs.existsSync(given)) return given;
+    }
     if (inner.startsWith('/proc/') || inner === '/proc') return this.pid ? `/proc/${this.pid}/root${inner}` : inner;
     return this.#isHost(inner) ? inner : path.join(this.root, inner);
   }
@@ -277,6 +269,7 @@ export class Job extends EventEmitter {
   #rest = Buffer.alloc(0);
   #inputs = Promise.resolve();
   #answer;
+  #held = false;
 
   constructor(child) {
     super();
@@ -366,12 +359,11 @@ export class Job extends EventEmitter {
     if (!this.closed) this.#send('w', `${cols} ${rows}`);
   }
 
-  pause() {
-    this.#socket.pause();
-  }
-
-  resume() {
-    this.#socket.resume();
+  /** Whether its output is left in its pipes; input and signals still go. */
+  hold(held) {
+    if (this.closed || held === this.#held) return;
+    this.#held = held;
+    this.#send(held ? 'h' : 'g');
   }
 
   /** Lets go of the pipes; what still runs goes on. */

@@ -36,6 +36,7 @@
 #define FIRST_UID 1800000000u
 #define CHUNK 32768
 #define PTY_CHUNK 16384
+#define ABANDONED 3
 
 static void die(const char* format, ...) {
   int code = errno;
@@ -107,7 +108,8 @@ static void mount_devices(const char* root) {
 }
 
 static void build_view(const char* root, char** names) {
-  static const char* own[] = {"passwd", "group", "hosts", "hostname", NULL};
+  static const char* own[] = {"passwd", "group", "hosts", "hostname",
+                              "profile", NULL};
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) die("private");
   if (mount(root, root, NULL, MS_BIND | MS_REC, NULL)) die("bind %s", root);
   for (char** name = names; *name; name++) bind_host(root, *name);
@@ -128,17 +130,19 @@ static void loopback_up(void) {
   close(fd);
 }
 
-// PID 1: f freezes everything, t thaws it, the end of stdin ends it all.
+// PID 1: f freezes everything, t thaws it, q quits. The end of stdin without a
+// q means that the owner died: ABANDONED.
 static int serve_machine(void) {
   char order;
   signal(SIGCHLD, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   while (read(0, &order, 1) == 1) {
+    if (order == 'q') return 0;
     if (order == 'f') kill(-1, SIGSTOP);
     if (order == 't') kill(-1, SIGCONT);
     if (write(1, "ok\n", 3) != 3) break;
   }
-  return 0;
+  return ABANDONED;
 }
 
 static int machine_main(int go, char** args) {
@@ -182,7 +186,6 @@ static void remove_folder(const char* root) {
 
 static int boot(char** args) {
   int go[2], status;
-  pid_t owner = getppid();
   if (pipe2(go, O_CLOEXEC)) die("pipe");
   unsigned uid = geteuid(), gid = getegid();
   pid_t pid = syscall(SYS_clone,
@@ -202,7 +205,8 @@ static int boot(char** args) {
   close(0);
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (getppid() != owner) remove_folder(args[0]);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == ABANDONED)
+    remove_folder(args[0]);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
@@ -260,6 +264,7 @@ typedef struct {
   size_t input_length, input_sent;
   int input_waits;
   int input_closes;
+  int held;
   char head[5];
   size_t head_length;
   char* body;
@@ -280,13 +285,25 @@ static void queue(job_t* job, char kind, const void* data, uint32_t length) {
   job->outgoing_length = size;
 }
 
+// Nobody listens any more. The leader still has to be reaped by its parent: an
+// outer init that is slow at it would hold up the end of the whole machine.
+static void let_go(job_t* job) {
+  close(job->control);
+  if (job->in >= 0) close(job->in);
+  if (job->out >= 0 && job->out != job->in) close(job->out);
+  if (job->err >= 0) close(job->err);
+  while (!job->reaped && waitpid(job->pid, NULL, 0) < 0 && errno == EINTR) {
+  }
+  _exit(0);
+}
+
 static void flush(job_t* job) {
   while (job->outgoing_sent < job->outgoing_length) {
     ssize_t n = write(job->control, job->outgoing + job->outgoing_sent,
                       job->outgoing_length - job->outgoing_sent);
     if (n < 0 && errno == EAGAIN) return;
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) _exit(0);
+    if (n < 0) let_go(job);
     job->outgoing_sent += n;
   }
   job->outgoing_length = job->outgoing_sent = 0;
@@ -361,6 +378,8 @@ static void take_frame(job_t* job) {
       if (!job->reaped) kill(job->pid, atoi(job->body));
       break;
     case 'w': resize(job); break;
+    case 'h': job->held = 1; break;
+    case 'g': job->held = 0; break;
   }
   free(job->body);
   job->body = NULL;
@@ -384,7 +403,7 @@ static void read_control(job_t* job) {
                         : job->body_size - job->body_length;
   ssize_t n = want ? read(job->control, to, want) : 0;
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (want && n <= 0) _exit(0);
+  if (want && n <= 0) let_go(job);
   if (in_head) {
     job->head_length += n;
     if (job->head_length < 5) return;
@@ -413,19 +432,20 @@ static void reap(job_t* job) {
 
 static void turn(job_t* job, int signals) {
   int full = job->outgoing_length > 0;
+  int deaf = full || job->held;
   struct pollfd fds[5] = {
       {job->control, POLLIN, 0},
       {full ? job->control : -1, POLLOUT, 0},
       {job->input_waits ? job->in : -1, POLLOUT, 0},
-      {full ? -1 : job->out, POLLIN, 0},
-      {full ? -1 : job->err, POLLIN, 0},
+      {deaf ? -1 : job->out, POLLIN, 0},
+      {deaf ? -1 : job->err, POLLIN, 0},
   };
   struct pollfd all[7];
   memcpy(all, fds, sizeof fds);
   all[5] = (struct pollfd){signals, POLLIN, 0};
   all[6] = (struct pollfd){job->control, 0, 0};
   if (poll(all, 7, -1) < 0) return;
-  if (all[6].revents & (POLLHUP | POLLERR)) _exit(0);
+  if (all[6].revents & (POLLHUP | POLLERR)) let_go(job);
   if (all[3].revents) read_output(job, &job->out, job->pty ? 'p' : 'o');
   if (all[4].revents) read_output(job, &job->err, 'e');
   if (all[2].revents) write_input(job);

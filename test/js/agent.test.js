@@ -13,7 +13,7 @@ import { InMemoryStore } from '@mastra/core/storage';
 import * as contexts from '@mastra/core/request-context';
 import * as core from '@mastra/core/workspace';
 import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
-import { provider } from '../helpers/providers.js';
+import { provider, where } from '../helpers/providers.js';
 import { childEnv } from '../helpers/child-env.js';
 import { scriptedModel } from '../examples/scripted-model.js';
 
@@ -118,7 +118,8 @@ test('Mastra shuts its workspaces down, also one that was never started', async 
 test('what the model is told', async () => {
   const workspace = createMastraWorkspace({ provider: provider(), filesystem: { readOnly: true } });
   const told = workspace.getInstructions();
-  for (const fact of [/\/workspace/, /isolated/, /network is off/i, /read-only/, /processes \d+/]) assert.match(told, fact);
+  const own = where === 'local' ? [/network is off/i, /processes \d+/] : [/network can be used/i];
+  for (const fact of [/\/workspace/, /isolated/, /read-only/, ...own]) assert.match(told, fact);
   await workspace.destroy();
 });
 

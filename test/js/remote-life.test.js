@@ -149,7 +149,7 @@ test('withSandbox removes what it made, and stops what has an id', async () => {
 
 test('use extends the time, idleness does not', async () => {
   const sandbox = await createSandbox({ provider: provider({ timeout: 6000 }) });
-  const touches = () => fake.requests.filter(one => one.path.endsWith('/timeout') && one.sandboxID === idOf(sandbox)).length;
+  const touches = () => fake.requests.filter(one => one.path.endsWith('/refreshes') && one.sandboxID === idOf(sandbox)).length;
   await until(async () => {
     await sandbox.run('true').catch(() => {});
     return touches() > 0;

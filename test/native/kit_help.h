@@ -35,10 +35,14 @@ struct kit {
 struct output {
   char* data;
   size_t len;
+  size_t size;
 };
 
 static inline void output_add(struct output* o, const char* bytes, size_t n) {
-  o->data = realloc(o->data, o->len + n + 1);
+  if (o->len + n >= o->size) {
+    o->size = o->size * 2 + n + 64;
+    o->data = realloc(o->data, o->size);
+  }
   memcpy(o->data + o->len, bytes, n);
   o->len += n;
   o->data[o->len] = 0;

@@ -350,13 +350,12 @@ async function resumeOld(store, request, answer, sandbox) {
   return connect(store, answer, sandbox, body, body.timeout ?? 15);
 }
 
-// How old servers answer what they do not have.
-function noOperation() {
-  return new ApiError(400, 'validation error: no matching operation was found');
+function noOperation(status = 400) {
+  return new ApiError(status, 'validation error: no matching operation was found');
 }
 
-function notAllowed() {
-  return new ApiError(405, 'validation error: method not allowed');
+function notAllowed(status = 405) {
+  return new ApiError(status, 'validation error: method not allowed');
 }
 
 async function route(store, request, answer) {
@@ -370,7 +369,8 @@ async function route(store, request, answer) {
   if (more !== undefined) throw noOperation();
   if (group === 'sandboxes' && rawId === undefined) {
     if (method === 'GET') return v2 ? list(store, answer, query) : listOld(store, answer, query);
-    if (method !== 'POST' || (v2 && !newer)) throw notAllowed();
+    if (method !== 'POST') throw notAllowed();
+    if (v2 && !newer) throw notAllowed(store.options.oldStatus);
     const defaults = v2 ? { secure: true, timeout: 300 } : { secure: false, timeout: 15 };
     return answer.json(201, describe(store, await create(store, bodyOf(request), defaults)));
   }
@@ -378,7 +378,7 @@ async function route(store, request, answer) {
     const body = bodyOf(request);
     return connect(store, answer, sandboxOf(store, id), body, body.timeout ?? 300);
   }
-  if (v2) throw noOperation();
+  if (v2) throw noOperation(newer ? 400 : store.options.oldStatus);
   if (group === 'sandboxes') return oneSandbox(store, request, answer, id, verb);
   if (group === 'snapshots' && rawId === undefined && method === 'GET') return listSnapshots(store, answer, query);
   if (group === 'templates' && id && !verb && method === 'DELETE') return deleteTemplate(store, answer, id);

@@ -76,9 +76,8 @@ class Running {
 
   // A slow reader holds the process; with nobody there an old envd does too.
   #flow() {
-    const unheard = this.listeners.size === 0 && !this.owner.sandbox.has('0.5.19') && !this.result;
-    if (this.#slow.size || unheard) this.job.pause();
-    else this.job.resume();
+    const unheard = this.listeners.size === 0 && !this.owner.sandbox.has('0.5.19');
+    this.job.hold(this.#slow.size > 0 || unheard);
   }
 
   add(listener) {

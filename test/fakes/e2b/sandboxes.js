@@ -1,10 +1,9 @@
 // The service's sandboxes: their life, their deadlines, snapshots of them.
 import { createHmac, randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Machine } from '../machine.js';
+import { makeFolder, removeFolder } from '../temporary.js';
 import { Processes } from './process.js';
 import { Watchers } from './watch.js';
 
@@ -120,6 +119,7 @@ export class Sandboxes {
     sandbox.machine = new Machine({ from: template.folder });
     this.all.set(sandbox.id, sandbox);
     try {
+      await this.options.onCreate(sandbox);
       await sandbox.machine.boot();
     } catch (error) {
       this.all.delete(sandbox.id);
@@ -147,6 +147,7 @@ export class Sandboxes {
     sandbox.endStreams();
     if (memory) await sandbox.machine.freeze();
     else await this.#coldStop(sandbox);
+    await sleep(this.options.pauseMs);
     sandbox.state = 'paused';
     sandbox.endAt = this.now();
   }
@@ -159,6 +160,7 @@ export class Sandboxes {
 
   async resume(sandbox, seconds, memory = true) {
     sandbox.state = 'resuming';
+    await sleep(this.options.pauseMs);
     if (!memory && !sandbox.cold) await this.#coldStop(sandbox);
     if (sandbox.cold) await sandbox.machine.boot();
     else await sandbox.machine.thaw();
@@ -184,7 +186,7 @@ export class Sandboxes {
   /** -> { snapshotID, names }, a template that `create` takes. */
   snapshot(sandbox, name) {
     const id = randomName(20);
-    const folder = mkdtempSync(path.join(tmpdir(), 'fake-snapshot-'));
+    const folder = makeFolder('fake-snapshot-');
     execFileSync('cp', ['-a', `${sandbox.machine.folder}/.`, folder]);
     const names = name ? [`my-team/${name.replace(/^my-team\//, '')}`] : [];
     this.templates.set(id, { id, alias: names[0], names, folder, sandboxID: sandbox.id });
@@ -201,12 +203,12 @@ export class Sandboxes {
 
   deleteTemplate(template) {
     this.templates.delete(template.id);
-    if (template.folder) rmSync(template.folder, { recursive: true, force: true });
+    if (template.folder) removeFolder(template.folder);
   }
 
   async fork(sandbox, timeout) {
     const id = `fork-${randomName(8)}`;
-    const folder = mkdtempSync(path.join(tmpdir(), 'fake-snapshot-'));
+    const folder = makeFolder('fake-snapshot-');
     execFileSync('cp', ['-a', `${sandbox.machine.folder}/.`, folder]);
     this.templates.set(id, { id, alias: sandbox.alias, names: [], folder });
     try {
