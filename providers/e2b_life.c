@@ -1,4 +1,4 @@
-/* Connects to a sandbox (which also wakes it), pauses, kills and looks at it. */
+/* Connects to a sandbox, which also wakes it, pauses, kills and looks at it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static int check_domain(const struct sbx_e2b* e, const char* domain,
       sbx_e2b_domain_good(e, domain))
     return 0;
   return sbx_error_set(error, SBX_E_PROVIDER, 0, "start",
-                       "E2B's answer puts the sandbox on the domain \"%.100s\", "
-                       "which is not below \"%s\". If that is right, give the "
+                       "E2B's answer puts the sandbox on the domain "
+                       "\"%.100s\", which is not below \"%s\". If that is right, give the "
                        "option domain (or E2B_DOMAIN).", domain, e->domain);
 }
 
@@ -305,7 +305,8 @@ static int touch_send(struct sbx_unary* u, bool refresh) {
   struct sbx_json_writer w = {0};
   struct sbx_request r;
 
-  sbx_e2b_api_sandbox(e, &r, "POST", "", NULL, refresh ? "refreshes" : "timeout");
+  sbx_e2b_api_sandbox(e, &r, "POST", "", NULL,
+                      refresh ? "refreshes" : "timeout");
   sbx_json_write_object(&w, NULL);
   sbx_json_write_integer(&w, refresh ? "duration" : "timeout", e->timeout_s);
   sbx_json_write_end(&w);
