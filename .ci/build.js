@@ -61,6 +61,14 @@ function buildLauncher() {
   rmSync(path.join(root, 'build/Release/obj.target/addon/native/launcher_blob.o'), { force: true });
 }
 
+// The same for the shell programs of the remote kit.
+function renewScripts() {
+  const object = path.join(root, 'build/Release/obj.target/addon/providers/kit_scripts.o');
+  const scripts = readdirSync(path.join(root, 'providers/kit')).map((name) => path.join(root, 'providers/kit', name));
+  const newest = Math.max(...scripts.map((file) => statSync(file).mtimeMs));
+  if (existsSync(object) && statSync(object).mtimeMs < newest) rmSync(object);
+}
+
 function fetchDeps() {
   const run = spawnSync('bash', ['.ci/fetch-deps'], { cwd: root, stdio: 'inherit' });
   if (run.status !== 0) process.exit(1);
@@ -97,6 +105,7 @@ function writeLicenses(file) {
 
 fetchDeps();
 buildLauncher();
+renewScripts();
 nodeGyp('configure', '--silent', ...(sanitize ? ['--', `-D${sanitize.slice(2)}`] : []));
 const output = nodeGyp('build', '--jobs', '2', '--loglevel=warn');
 const warnings = output.split('\n').filter((line) => /\bwarning:/.test(line));

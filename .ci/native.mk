@@ -49,6 +49,9 @@ $(OUT)/%.o: %.c | $(DEPS_HERE)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SAN) -MMD -c $< -o $@
 
+# The shell programs of the remote kit lie in it.
+$(OUT)/providers/kit_scripts.o: $(wildcard providers/kit/*.sh)
+
 $(OUT)/launcher_blob.o: native/launcher_blob.S $(LAUNCHER)
 	$(CC) -c -DSBX_LAUNCHER_FILE='"$(LAUNCHER)"' $< -o $@
 
