@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 #include <wslay/wslay.h>
+#include <wslay_event.h>
 
 #include "base64.h"
 #include "http_internal.h"
@@ -184,12 +185,13 @@ static void on_frame_start(
   struct sbx_exchange* x = data;
   struct sbx__socket* s = x->socket;
 
-  (void) frames;
   s->control = wslay_is_ctrl_frame(frame->opcode);
   s->fin = frame->fin;
   if (s->control || x->stage == SBX__OVER) return;
   if (frame->opcode != WSLAY_CONTINUATION_FRAME)
     s->text = frame->opcode == WSLAY_TEXT_FRAME;
+  /* Services send output as text that is no UTF-8: wslay would end it. */
+  if (s->text) frames->imsg->opcode = WSLAY_BINARY_FRAME;
   sbx__exchange_count(x, frame->payload_length);
 }
 

@@ -111,9 +111,27 @@ static bool is_plain(char c) {
          c != '\\';
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The top bit of each byte that is 0; others behind the first may be wrong. */
+static uint64_t zeros(uint64_t word) {
+  return (word - EACH(1)) & ~word & EACH(0x80);
+}
+
+static bool is_plain_word(const char* at) {
+  uint64_t word, low;
+
+  memcpy(&word, at, sizeof(word));
+  low = (word - EACH(0x20)) & ~word & EACH(0x80);
+  return ((word & EACH(0x80)) | low | zeros(word ^ EACH('"')) |
+          zeros(word ^ EACH('\\'))) == 0;
+}
+
+/* Output comes as long strings of base64. */
 static void plain_run(struct scan* s) {
   const char* at = s->at;
 
+  while (s->end - at >= 8 && is_plain_word(at)) at += 8;
   while (at < s->end && is_plain(*at)) at++;
   keep(s, (size_t) (at - s->at));
 }
@@ -178,8 +196,8 @@ static void structure(struct scan* s) {
   if (c == '[' || c == '{') {
     s->values++;
     if (++s->depth > SBX_JSON_DEPTH_MAX) s->wrong = "too deep a nesting";
-  } else if ((c == ']' || c == '}') && s->depth > 0) {
-    s->depth--;
+  } else if (c == ']' || c == '}') {
+    if (s->depth-- == 0) s->wrong = "a stray bracket";
   } else if (c == ',') {
     s->values++;
   } else if ((unsigned char) c < 0x20 && memchr("\t\n\r", c, 3) == NULL) {
@@ -198,6 +216,8 @@ static void scan(struct scan* s) {
     else
       structure(s);
   }
+  /* cJSON 1.7.15 reads behind the end of such an object. */
+  if (s->wrong == NULL && s->depth > 0) s->wrong = "an open bracket";
 }
 
 /* ---- the parse ---- */
@@ -232,7 +252,7 @@ static int no_json(const struct sbx_json_source* source, const char* bytes,
   return sbx_error_set(error, SBX_E_PROVIDER, 0, source->operation,
                        "%s's answer of %zu bytes is not valid JSON: it %s%s",
                        source->service, len,
-                       wrong != NULL ? "holds " : "is cut off or malformed",
+                       wrong != NULL ? "holds " : "is malformed",
                        wrong != NULL ? wrong : "");
 }
 
@@ -362,6 +382,13 @@ static bool is_word(const char* key) {
   return true;
 }
 
+/* Of a key that may be long, cut between code points. */
+static int shown(const char* key) {
+  size_t len = strnlen(key, 40);
+
+  return (int) (len - sbx_utf8_tail(key, len));
+}
+
 static void add_step(char* path, const char* key, size_t index) {
   size_t used = strlen(path);
   size_t room = PATH_TEXT_MAX - used;
@@ -371,7 +398,9 @@ static void add_step(char* path, const char* key, size_t index) {
   else if (is_word(key))
     snprintf(path + used, room, "%s%s", used > 0 ? "." : "", key);
   else
-    snprintf(path + used, room, "[\"%.40s\"]", key);
+    snprintf(path + used, room, "[\"%.*s\"]", shown(key), key);
+  used = strlen(path);
+  path[used - sbx_utf8_tail(path, used)] = '\0';
 }
 
 /* Items know no parents: the tree is searched, for a message only. */
@@ -442,18 +471,18 @@ static int wrong_type(struct sbx_json_node n, const char* name,
 
 /* ---- getters ---- */
 
-/* The member of that type; *out NULL where it is absent and need not be there. */
+/* The member of that type; *out is NULL where it may be absent and is. */
 static int fetch(struct sbx_json_node n, const char* name, int type,
                  const char* type_name, bool optional, const cJSON** out,
                  struct sbx_error* error) {
   const cJSON* item = item_of(n);
 
+  *out = NULL;
   if (name != NULL) {
     if (item != NULL && !cJSON_IsObject(item))
       return wrong_type(n, NULL, item, "object", error);
     item = sbx_json_get(n, name).item;
   }
-  *out = NULL;
   if (item == NULL || (cJSON_IsNull(item) && optional))
     return optional ? 0 : missing(n, name, type_name, error);
   if ((item->type & type) == 0)
@@ -599,7 +628,7 @@ int sbx_json_number(struct sbx_json_node n, const char* name, double* out,
   const cJSON* item;
   int rc = fetch(n, name, cJSON_Number, "number", false, &item, error);
 
-  if (rc != 0) return rc;
+  if (rc != 0 || item == NULL) return rc;
   if (!isfinite(item->valuedouble))
     return sbx_json_refuse(n, name, "is too large a number", error);
   *out = item->valuedouble;
@@ -614,7 +643,7 @@ int sbx_json_bytes(struct sbx_json_node n, const char* name, char** out,
   const cJSON* item;
   int rc = fetch(n, name, cJSON_String, "string", false, &item, error);
 
-  if (rc != 0) return rc;
+  if (rc != 0 || item == NULL) return rc;
   at = item->valuestring;
   while ((mark = strstr(at, NUL_MARK)) != NULL) {
     sbx_text_add(&text, at, (size_t) (mark - at));

@@ -209,8 +209,10 @@ static void what_is_no_json(void** state) {
           "E2B's answer is not JSON: ?[31mred?[0m ?");
   /* A cut answer may hold a token: it is not quoted. */
   refuses("{\"envdAccessToken\":\"secret\"",
-          "E2B's answer of 27 bytes is not valid JSON: it is cut off or "
-          "malformed");
+          "E2B's answer of 27 bytes is not valid JSON: it holds an open "
+          "bracket");
+  refuses("{\"a\" 1}",
+          "E2B's answer of 7 bytes is not valid JSON: it is malformed");
   refuses("{\"envdAccessToken\":\"sec",
           "E2B's answer of 23 bytes is not valid JSON: it holds an open string");
 }
@@ -220,7 +222,7 @@ static void strict_syntax(void** state) {
       "[01]", "[1.]", "[.5]", "[-]", "[1e]", "[+1]", "[1 2]", "{} {}", "[1,]",
       "{\"a\":1,}", "{a:1}", "['a']", "[\"\x01\"]", "[\"\\x\"]", "[\"\\u12\"]",
       "[tru]", "[nul]", "]", "[\v1]", "{\"a\"}", "[\"a", "\"\\", "\xff[]",
-      "[1]\xef\xbb\xbf", "// x\n1", "NaN"};
+      "[1]\xef\xbb\xbf", "{\"a\":1,", "[[{\"a\":2,", "// x\n1", "NaN"};
 
   (void) state;
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
