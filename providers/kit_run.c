@@ -250,9 +250,9 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* "x000." */
+/* "x000.", or "b000." for the beginning */
 static enum match match_end(const char* text, size_t len) {
-  if (len > 0 && !end_of(text[0])) return NO_MATCH;
+  if (len > 0 && text[0] != 'b' && !end_of(text[0])) return NO_MATCH;
   for (size_t i = 1; i < len && i < 4; i++)
     if (!is_digit(text[i])) return NO_MATCH;
   if (len < 5) return PART;
@@ -376,6 +376,10 @@ static int take_mark(struct sbx_kit_run* run, int stream, const char* mark) {
   if (mark[PREFIX_LEN - 1] == '+')
     return take_head(run, stream, s->held + PREFIX_LEN, len);
   if (run->follow && !s->headed) return SBX_E_PROVIDER;
+  if (s->held[PREFIX_LEN] == 'b') {
+    if (run->events.on_began) run->events.on_began(run->events.data);
+    return 0;
+  }
   take_end(run, stream, s->held + PREFIX_LEN);
   return 0;
 }

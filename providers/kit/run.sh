@@ -185,7 +185,11 @@ case $sbx_flags in
   exec 2>&4
   sbx_become "$@"
   ;;
-*s*) [ "$sbx_kept" ] && sbx_spool_open ;;
+*s*)
+  # Before the spool, which has nothing but the command's own bytes.
+  printf 'SBX%s=b000.' "$sbx_nonce" >&4
+  [ "$sbx_kept" ] && sbx_spool_open
+  ;;
 esac
 sbx_look "$@"
 sbx_watcher=
