@@ -2,7 +2,16 @@
 //   node .ci/build.js [--release] [--sanitize=LIST]
 // --release also puts a stripped copy into prebuilds/.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,6 +74,35 @@ function fetchDeps() {
   if (run.status !== 0) process.exit(1);
 }
 
+// What lies in the binaries besides our own code: its licences go with them.
+function writeLicenses(file) {
+  const require = createRequire(import.meta.url);
+  const doc = ['/usr/share/doc/libc6-dev/copyright', '/usr/share/common-licenses/LGPL-2.1'];
+  const parts = [
+    ['cJSON, in addon.node', path.join(root, 'build/deps/cjson/LICENSE')],
+    ['wslay, in addon.node', path.join(root, 'build/deps/wslay/COPYING')],
+    [
+      'node-addon-api, in addon.node',
+      path.join(path.dirname(require.resolve('node-addon-api')), 'LICENSE.md'),
+    ],
+    [
+      'GNU C Library, linked statically into the launcher that addon.node carries.\n' +
+        "The launcher's source and the script that links it (.ci/build-launcher) are in\n" +
+        "this package's source repository: it can be linked again with another version",
+      ...doc.filter(existsSync),
+    ],
+  ];
+  const rule = '='.repeat(78);
+  const text = parts.map(([title, ...files]) => {
+    const licenses = files.map((name) => readFileSync(name, 'utf8').trim());
+    return [rule, title, rule, '', licenses.join(`\n\n${'-'.repeat(78)}\n\n`), ''].join('\n');
+  });
+  writeFileSync(
+    file,
+    `The prebuilt binaries in this folder hold code of others, under these terms.\n\n${text.join('\n')}`,
+  );
+}
+
 fetchDeps();
 buildLauncher();
 renewScripts();
@@ -80,4 +118,5 @@ if (release) {
   const target = path.join(folder, 'addon.node');
   copyFileSync(addon, target);
   spawnSync('strip', ['--strip-unneeded', target]);
+  writeLicenses(path.join(root, 'prebuilds/THIRD_PARTY_LICENSES'));
 }

@@ -139,7 +139,37 @@ export interface NativeSandbox {
   spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
 }
 
+/** The HTTP engine by itself: only the tests of this repository use it. */
+export interface NativeHttp {
+  /** `listener(event, value)`: "head" {status, headers}, "bytes" Buffer, "message" (text?), "drain", "end" (error?).
+   * Throws a NativeError for a bad request. */
+  open(
+    request: {
+      method: string;
+      url: string;
+      headers?: string[];
+      body?: Uint8Array;
+      /** enum sbx_http_flag, or-ed. */
+      flags?: number;
+      streamLength?: number;
+      headMs?: number;
+      idleMs?: number;
+      maxBody?: number;
+    },
+    listener: (event: string, value: any) => void,
+  ): number;
+  send(id: number, bytes: Uint8Array, text?: boolean): boolean;
+  finish(id: number): void;
+  pause(id: number, paused: boolean): void;
+  /** Gives it up, or its memory back. */
+  end(id: number): void;
+  close(): Promise<void>;
+}
+
 export interface Native {
+  /** What the HTTP engine borrows where there is no libcurl: js/transport.js. */
+  lend(host: { open(caFile?: string, ca?: string): object; roots(): string }): void;
+  Http: new (settings: { caFile?: string; proxy?: string }) => NativeHttp;
   /** Throws a NativeError that names option and remedy. */
   open(provider: string, options: { [name: string]: OptionValue }): NativeSandbox;
   mime(path: string): string | undefined;
