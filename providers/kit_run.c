@@ -111,6 +111,7 @@ static void make_argv(struct sbx__command* c,
   add_seconds(c, limit);
   add_seconds(c, spec->grace_ms);
   add_text(c, spec);
+  sbx__command_add(c, spec->cwd_else ? spec->cwd_else : "");
   sbx__command_number(c, spec->envc + spec->unset_len);
   for (size_t i = 0; i < spec->unset_len; i++)
     sbx__command_add(c, spec->unset[i]);

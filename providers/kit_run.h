@@ -18,6 +18,7 @@ struct sbx_kit_run_spec {
   const char* const* argv; /* exact; argv[0] is looked up in the PATH there */
   size_t argc;
   const char* cwd; /* absolute, inside; NULL: where the service starts it */
+  const char* cwd_else; /* instead, if cwd is no folder; or NULL */
   /* Added to what the service gives ("NAME=value"), where the service cannot
    * do that itself; NULL and 0 else. Then names to take away. */
   const char* const* env;

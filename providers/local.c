@@ -746,8 +746,9 @@ struct exposing {
 
 static void on_exposed(uv_timer_t* timer) {
   struct exposing* e = timer->data;
+  struct sbx_exposed exposed = {.host = "127.0.0.1", .port = e->port};
 
-  e->cb(e->arg, e->err != 0 ? &e->error : NULL, "127.0.0.1", e->port);
+  e->cb(e->arg, e->err != 0 ? &e->error : NULL, &exposed);
   uv_close((uv_handle_t*) timer, on_answer_closed);
 }
 
@@ -760,7 +761,7 @@ static void local_expose(struct sbx_sandbox* s, unsigned port,
   if (e == NULL) {
     sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "ports.expose",
                   "Out of memory.");
-    cb(arg, &error, NULL, 0);
+    cb(arg, &error, NULL);
     return;
   }
   e->cb = cb;

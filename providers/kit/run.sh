@@ -1,10 +1,13 @@
 # One command of the user. Arguments: nonce, PATH of the tools, private folder,
 # flags (t terminal, s spool), where to start, seconds it may take, seconds of
-# grace, its text for lists, how many of its variables follow, these (NAME to
-# take away, NAME=value), then the command itself.
+# grace, its text for lists, where else to start if there is no such folder, how
+# many of its variables follow, these (NAME to take away, NAME=value), then the
+# command itself.
 sbx_nonce=$1 sbx_path=$2 sbx_folder=$3 sbx_flags=$4 sbx_cwd=$5 sbx_limit=$6
 sbx_grace=$7 sbx_text=$8
 shift 8
+sbx_else=$1
+shift
 IFS='
 '
 sbx_vars=$1
@@ -174,6 +177,7 @@ sbx_watch() {
   sbx_helpers=$sbx_helpers:$sbx_watcher
 }
 
+[ "$sbx_else" ] && [ ! -d "$sbx_cwd" ] && sbx_cwd=$sbx_else
 if [ "$sbx_cwd" ] && ! cd "$sbx_cwd"; then
   [ -e "$sbx_cwd" ] || sbx_end c 127
   [ -d "$sbx_cwd" ] || sbx_end d 127
