@@ -125,6 +125,7 @@ static struct item* items_add(struct items* items) {
 /* A relative path that stays where it is. */
 static bool is_name(const char* name, size_t len) {
   const char* end = name + len;
+  if (memchr(name, 0, len)) return false;
   while (name < end) {
     const char* slash = memchr(name, '/', (size_t)(end - name));
     size_t part = (size_t)((slash ? slash : end) - name);
