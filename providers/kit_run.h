@@ -28,8 +28,8 @@ struct sbx_kit_run_spec {
   bool terminal; /* the service gives it a terminal: no marks, the end is the
                     service's; neither spool nor timeout */
   bool spool;    /* keep the output inside, so that follow gives it again: the
-                    newest 16 MiB a stream. Costs about 8 processes. Without it
-                    follow gives the end only. */
+                    newest 12 to 16 MiB a stream. Costs about 8 processes.
+                    Without it follow gives the end only. */
   uint64_t timeout_ms; /* ended inside as well: TERM to the tree, KILL after
                           grace_ms; 0: none */
   uint64_t grace_ms;

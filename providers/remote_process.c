@@ -15,6 +15,7 @@ enum {
   PIECE = 32 * 1024,    /* of input, one request of the service */
   PIECES_ON_WAY = 8,    /* not yet told as written */
   TRIES = 8,            /* to get a broken stream back, without news between */
+  SLACK = 1024 * 1024,  /* what comes after a pause: the end may be behind it */
   KILL_TRIES = 3,
   KILL_WAIT_MS = 3000,  /* for the end of what was killed to be told */
   LATE_MS = 3000,       /* what the time limit inside may be late */
@@ -51,7 +52,7 @@ struct remote_process {
   uint64_t end_grace;
   unsigned kill_tries;
   unsigned tries;
-  unsigned busy; /* calls of the kit, whose run must stay */
+  size_t slack; /* left, while paused */
   bool ended;    /* the kit told the end */
   struct sbx_kit_run_exit exit;
   bool failed; /* there is no end to tell but this */
@@ -373,6 +374,19 @@ static void look(struct remote_process* p) {
     settle_failed(p, &p->error, true);
 }
 
+static bool is_paused(const struct remote_process* p) {
+  return (p->base.streams[0].paused || p->base.streams[1].paused) &&
+         !p->ending && p->pid != 0;
+}
+
+/* A pipe would still take some; without that a command that has ended meanwhile
+ * would seem to run. */
+static void use_slack(struct remote_process* p, size_t len) {
+  if (!is_paused(p) || p->drive == NULL) return;
+  p->slack = p->slack > len ? p->slack - len : 0;
+  if (p->slack == 0) sbx_drive_pause(p->drive, true);
+}
+
 static void feed(struct remote_process* p, int stream, const char* bytes,
                  size_t len) {
   p->holds++;
@@ -382,6 +396,7 @@ static void feed(struct remote_process* p, int stream, const char* bytes,
     sbx_error_set(&p->error, SBX_E_PROVIDER, 0, "processes.attach",
                   "What the sandbox tells of the command is no answer.");
   }
+  use_slack(p, len);
   look(p);
   release(p);
 }
@@ -524,10 +539,7 @@ static void on_done(void* data, const struct sbx_error* error) {
 }
 
 static void apply_pause(struct remote_process* p) {
-  bool paused = p->base.streams[0].paused || p->base.streams[1].paused;
-
-  if (p->drive != NULL)
-    sbx_drive_pause(p->drive, paused && !p->ending && p->pid != 0);
+  if (p->drive != NULL && !is_paused(p)) sbx_drive_pause(p->drive, false);
 }
 
 static int run_machine(struct remote_process* p, struct sbx_machine* machine,
@@ -683,8 +695,10 @@ static int remote_resize(struct sbx_process* base, uint32_t columns,
 }
 
 static void remote_pause(struct sbx_process* base, int stream) {
-  (void) stream;
-  apply_pause((struct remote_process*) base);
+  struct remote_process* p = (struct remote_process*) base;
+
+  if (base->streams[stream].paused) p->slack = SLACK;
+  apply_pause(p);
 }
 
 /* The command goes on without us. */

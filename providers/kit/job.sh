@@ -18,10 +18,10 @@ is_number() {
 # S: the start time of process $1, 0 if it is gone or a zombie.
 start_of() {
   S=0
-  { read -r about <"/proc/$1/stat"; } 2>/dev/null || return 0
-  about=${about##*)}
+  { read -r stat_line <"/proc/$1/stat"; } 2>/dev/null || return 0
+  stat_line=${stat_line##*)}
   IFS=' '
-  set -- $about
+  set -- $stat_line
   IFS='
 '
   [ "$1" = Z ] || S=${20}

@@ -1,6 +1,7 @@
 # The processes of one command. sbx_top: pid of its wrapper; sbx_spare:
 # " pid pid " that are ours. Finds what descends from the wrapper or belongs to
-# its session, or to one that such a process leads.
+# its session, or to one that such a process leads, and what still writes to
+# its stdout or stderr (the wrapper has them as 3 and 4) and is not older.
 
 # One line of /proc/<pid>/stat.
 sbx_add() {
@@ -41,12 +42,48 @@ sbx_read() {
   done
 }
 
+# sbx_began: when process $1 did.
+sbx_began_of() {
+  sbx_began=0 sbx_line=
+  { read -r sbx_line <"/proc/$1/stat"; } 2>/dev/null || return
+  IFS=' '
+  set -- ${sbx_line##*)}
+  IFS='
+'
+  sbx_began=${20:-0}
+}
+
+sbx_holds() {
+  for sbx_fd in 1 2; do
+    [ "/proc/$1/fd/$sbx_fd" -ef "/proc/$sbx_top/fd/3" ] && return 0
+    [ "/proc/$1/fd/$sbx_fd" -ef "/proc/$sbx_top/fd/4" ] && return 0
+  done
+  return 1
+}
+
+sbx_holders() {
+  [ -p "/proc/$sbx_top/fd/3" ] && [ -p "/proc/$sbx_top/fd/4" ] || return
+  sbx_began_of "$sbx_top"
+  sbx_first=$sbx_began
+  IFS='
+'
+  for sbx_one in $sbx_all; do
+    sbx_pid=${sbx_one%% *}
+    case $sbx_tree$sbx_spare in *" $sbx_pid "*) continue ;; esac
+    sbx_holds "$sbx_pid" || continue
+    sbx_began_of "$sbx_pid"
+    [ "$sbx_began" -ge "$sbx_first" ] && sbx_tree="$sbx_tree$sbx_pid "
+  done
+}
+
 sbx_scan() {
   set +f
   set -- /proc/[0-9]*/stat
   set -f
   sbx_read "$@"
-  sbx_tree=" $sbx_top " sbx_more=1
+  sbx_tree=" $sbx_top "
+  sbx_holders
+  sbx_more=1
   while [ "$sbx_more" ]; do
     sbx_more=
     IFS='

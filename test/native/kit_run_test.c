@@ -36,8 +36,15 @@ struct service {
   struct output out[2];
   uint64_t dropped[2];
   struct sbx_kit_run_exit exit;
+  bool began;
   bool exited;
 };
+
+static void on_began(void* data) {
+  struct service* s = data;
+  assert_false(s->began || s->exited);
+  s->began = true;
+}
 
 static void on_output(void* data, int stream, const char* bytes, size_t len) {
   struct service* s = data;
@@ -56,7 +63,10 @@ static void on_exit_of(void* data, const struct sbx_kit_run_exit* exit) {
 }
 
 static struct sbx_kit_run_events events_of(struct service* s) {
-  return (struct sbx_kit_run_events){s, on_output, on_dropped, on_exit_of};
+  return (struct sbx_kit_run_events){.data = s, .on_began = on_began,
+                                     .on_output = on_output,
+                                     .on_dropped = on_dropped,
+                                     .on_exit = on_exit_of};
 }
 
 static void service_exec(struct service* s, int out, int err, int in,
@@ -193,6 +203,7 @@ static void expect(struct kit* k, const char* line, bool spool, int code,
              s.exit.exit_code, text_of(&s, 1));
   assert_string_equal(text_of(&s, 0), out);
   assert_string_equal(text_of(&s, 1), err);
+  assert_int_equal(s.began, spool);
   service_free(&s);
 }
 
@@ -468,9 +479,13 @@ EACH(signals_reach_it)
 
 /* A tree of several kinds of children: each says its pid. */
 static const char tree_line[] =
-    "trap '' TERM; sleep 301 & echo $!; (sleep 302 & echo $!; wait) & "
-    "setsid sh -c 'sleep 303 & echo $!; wait' & sleep 304 & echo $!; "
-    "sleep 0.2; echo ready; wait; sleep 305";
+    "trap '' TERM; : > pids; sleep 301 & echo $! >> pids;"
+    "(sleep 302 & echo $! >> pids; wait) &"
+    "setsid sh -c 'sleep 303 & echo $! >> pids; wait' &"
+    "(setsid sh -c 'sleep 304 & echo $! >> pids; wait' &);"
+    "sleep 305 & echo $! >> pids;"
+    "while [ $(wc -l < pids) -lt 5 ]; do sleep 0.05; done;"
+    "cat pids; echo ready; wait; sleep 306";
 
 static void tree_ends(struct kit* k, bool spool, bool leader,
                       uint64_t grace) {
@@ -496,7 +511,7 @@ static void tree_ends(struct kit* k, bool spool, bool leader,
     assert_false(is_alive(line));
     count++;
   }
-  assert_int_equal(count, 4);
+  assert_int_equal(count, 5);
   assert_int_equal(kill(other.pid, 0), 0);
   assert_int_equal(kill_it(k, other.pid, 0), 0);
   service_wait(&other);
