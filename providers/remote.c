@@ -105,6 +105,9 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
 
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,
                       struct sbx_error* error) {
+  if (r->state == SBX__REMOTE_RUNNING && r->paused)
+    return sbx_error_set(error, SBX_E_CONFLICT, 0, operation,
+                         "The sandbox is paused: resume() lets it go on.");
   if (r->state == SBX__REMOTE_RUNNING) return 0;
   return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, operation, "%s",
                        r->state == SBX__REMOTE_LOST
@@ -351,6 +354,7 @@ static void on_prepared(void* arg, const struct sbx_error* error,
   r->base.place.inside = r->root;
   r->base.place.host = result->made ? NULL : r->cwd;
   r->base.epoch++;
+  r->paused = false;
   r->touched = uv_now(r->base.loop);
   r->state = SBX__REMOTE_RUNNING;
   life_finish(l, NULL);
@@ -582,6 +586,35 @@ static void on_stop_late(uv_timer_t* timer) {
   on_quiet(l->remote);
 }
 
+static void end_processes(struct life* l) {
+  struct sbx_remote* r = l->remote;
+
+  if (r->processes == 0) {
+    end_others(l);
+    return;
+  }
+  uv_timer_init(r->base.loop, &l->timer);
+  l->timer.data = l;
+  l->timed = true;
+  uv_timer_start(&l->timer, on_stop_late, STOP_WAIT_MS, 0);
+  r->on_quiet = on_quiet;
+  sbx__remote_end_all(r, STOP_GRACE_MS);
+}
+
+static void on_woken(struct life* l, const struct sbx_error* error) {
+  struct sbx_remote* r = l->remote;
+
+  if (error != NULL && error->code != SBX_E_NOT_FOUND) {
+    r->state = SBX__REMOTE_RUNNING;
+    life_finish(l, error);
+    return;
+  }
+  r->paused = false;
+  sbx__remote_hold_all(r, false);
+  end_processes(l);
+}
+
+/* What is paused has to run to be ended. */
 void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   struct sbx_remote* r = (struct sbx_remote*) s;
   struct life* l;
@@ -593,16 +626,67 @@ void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   l = life_new(r, cb, NULL, arg);
   if (l == NULL) return;
   r->state = SBX__REMOTE_ENDING;
-  if (r->processes == 0) {
-    end_others(l);
-    return;
+  if (r->paused)
+    life_run(l, r->service->connect(r->account), on_woken);
+  else
+    end_processes(l);
+}
+
+/* ---- pausing ---- */
+
+static void on_paused(struct life* l, const struct sbx_error* error) {
+  struct sbx_remote* r = l->remote;
+
+  if (error != NULL) {
+    r->paused = false;
+    sbx__remote_hold_all(r, false);
   }
-  uv_timer_init(r->base.loop, &l->timer);
-  l->timer.data = l;
-  l->timed = true;
-  uv_timer_start(&l->timer, on_stop_late, STOP_WAIT_MS, 0);
-  r->on_quiet = on_quiet;
-  sbx__remote_end_all(r, STOP_GRACE_MS);
+  life_finish(l, error);
+}
+
+static void on_unpaused(struct life* l, const struct sbx_error* error) {
+  struct sbx_remote* r = l->remote;
+
+  if (error == NULL) {
+    r->paused = false;
+    r->touched = uv_now(r->base.loop);
+    sbx__remote_hold_all(r, false);
+  }
+  life_finish(l, error);
+}
+
+static struct life* pausing_new(struct sbx_remote* r, const char* operation,
+                                bool paused, sbx_done_cb cb, void* arg) {
+  struct sbx_error error;
+
+  if (r->state != SBX__REMOTE_RUNNING) {
+    sbx__remote_check(r, operation, &error);
+    answer(r, cb, NULL, arg, false, &error);
+    return NULL;
+  }
+  if (r->paused == paused) {
+    answer(r, cb, NULL, arg, false, NULL);
+    return NULL;
+  }
+  return life_new(r, cb, NULL, arg);
+}
+
+void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  struct life* l = pausing_new(r, "pause", true, cb, arg);
+
+  if (l == NULL) return;
+  r->paused = true; /* streams may be cut before the answer comes */
+  sbx__remote_hold_all(r, true);
+  life_run(l, r->service->stop(r->account), on_paused);
+}
+
+void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  struct life* l = pausing_new(r, "unpause", false, cb, arg);
+
+  if (l != NULL)
+    life_run(l, r->service->connect(r->account), on_unpaused);
 }
 
 /* ---- the end ---- */
@@ -800,7 +884,8 @@ void sbx__remote_use(struct sbx_remote* r) {
   uint64_t now = uv_now(r->base.loop);
   struct sbx_error error;
 
-  if (r->state != SBX__REMOTE_RUNNING || r->account->timeout_ms == 0 ||
+  if (r->state != SBX__REMOTE_RUNNING || r->paused ||
+      r->account->timeout_ms == 0 ||
       r->service->touch == NULL || r->touching != NULL ||
       now - r->touched < r->account->timeout_ms / 4)
     return;

@@ -46,6 +46,7 @@ struct sbx_remote {
   char* shell;
   enum sbx__remote_state state;
   bool closing;
+  bool paused; /* streams are cut, and come back with unpause */
   struct sbx_error error; /* LOST */
   uint64_t touched;       /* uv_now of the last extension of its time */
   struct sbx_drive* touching;
@@ -140,6 +141,10 @@ void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
                   const char* operation, sbx__job_cb cb, void* arg);
 
 /* ---- remote_process.c ---- */
+
+/* Time limits stand still; afterwards they go on, and every process whose stream
+ * was cut meanwhile is attached to again. */
+void sbx__remote_hold_all(struct sbx_remote* r, bool held);
 
 /* Ends every process of this object: TERM, `grace_ms`, KILL. */
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms);

@@ -157,6 +157,22 @@ test('use extends the time, idleness does not', async () => {
   await sandbox.destroy();
 });
 
+test('pause and resume: what runs stands still and goes on', async () => {
+  const sandbox = await createSandbox({ provider: provider() });
+  const child = await sandbox.processes.start('i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo $i; sleep 0.1; done; exit 6', { timeout: 60_000 });
+  await until(() => child.stdout.includes('3\n'));
+  await sandbox.pause();
+  assert.equal(fake.sandboxes.get(idOf(sandbox)).state, 'paused');
+  await assert.rejects(sandbox.run('true'), { code: 'conflict', message: /paused/ });
+  await sandbox.pause();
+  await sandbox.resume();
+  const result = await child.wait();
+  assert.equal(result.exitCode, 6);
+  assert.equal(result.stdout, Array.from({ length: 30 }, (_, i) => `${i + 1}\n`).join(''));
+  await sandbox.pause();
+  await sandbox.destroy();
+});
+
 test('ports: the service’s URL, with the token that it wants', async () => {
   const sandbox = await createSandbox({ provider: provider({ network: { allowPublicTraffic: false } }), ports: [3000] });
   const { url } = await sandbox.ports.expose(3000);
