@@ -471,7 +471,7 @@ static int wrong_type(struct sbx_json_node n, const char* name,
 
 /* ---- getters ---- */
 
-/* The member of that type; *out NULL where it is absent and need not be there. */
+/* The member of that type; *out is NULL where it may be absent and is. */
 static int fetch(struct sbx_json_node n, const char* name, int type,
                  const char* type_name, bool optional, const cJSON** out,
                  struct sbx_error* error) {

@@ -1,6 +1,6 @@
-/* JSON that a service or a sandbox sent: a bounded, strict parse over cJSON, and
- * typed getters whose errors name the service and the path ("E2B's answer has
- * no string steps[2].id").
+/* JSON that a service or a sandbox sent: a bounded, strict parse over cJSON,
+ * and typed getters whose errors name the service and the path ("E2B's answer
+ * has no string steps[2].id").
  *
  * Of two equal keys the last counts, as in JavaScript; keys that nobody asks
  * for are ignored. A NUL in a string and integers that a double does not hold

@@ -18,8 +18,8 @@ struct sbx_json_writer {
   char close[SBX_JSON_WRITE_DEPTH];
 };
 
-/* `key` inside an object; NULL inside an array and for the whole. Bytes that are
- * no UTF-8 become U+FFFD. */
+/* `key` inside an object; NULL inside an array and for the whole. Bytes that
+ * are no UTF-8 become U+FFFD. */
 void sbx_json_write_object(struct sbx_json_writer* w, const char* key);
 void sbx_json_write_array(struct sbx_json_writer* w, const char* key);
 void sbx_json_write_end(struct sbx_json_writer* w); /* of either */

@@ -14,7 +14,7 @@
 #include "utf8.h"
 
 enum state {
-  SEARCH,  /* a part's bytes, or what stands before the first, up to a delimiter */
+  SEARCH,  /* a part's bytes, or the preamble, up to a delimiter */
   COUNTED, /* a part's bytes, by their number */
   MATCH,   /* the delimiter must be next */
   BEHIND,  /* what follows a delimiter, up to its line's end */
@@ -43,40 +43,55 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
+/* Bytes of a value that may be longer than its place. */
+struct room {
+  char* out; /* NULL: the value of another parameter */
+  size_t size;
+  size_t len;
+};
+
+static void put(struct room* r, char c) {
+  if (r->out != NULL && r->len + 1 < r->size) r->out[r->len] = c;
+  r->len++;
+}
+
+/* Each reads one value and returns where it stops. */
+
+static const char* quoted(const char* at, struct room* r) {
+  for (; *at != '\0' && *at != '"'; at++) {
+    if (*at == '\\' && (at[1] == '"' || at[1] == '\\')) at++;
+    put(r, *at);
+  }
+  return *at == '"' ? at + 1 : at;
+}
+
+static const char* token(const char* at, struct room* r) {
+  for (; *at != '\0' && *at != ';' && !is_blank(*at); at++) put(r, *at);
+  return at;
+}
+
+static const char* skip_blanks(const char* at) {
+  return at + strspn(at, " \t");
+}
+
 /* Of `; name="value"` behind a value: copies the value of `name`, raw. */
 static bool parameter(const char* value, const char* name, char* out,
                       size_t size) {
   const char* at = value + strcspn(value, ";");
 
   while (*at == ';') {
-    const char* key = at + 1 + strspn(at + 1, " \t");
-    size_t key_len = strcspn(key, "=; \t");
-    bool wanted = strlen(name) == key_len && strncasecmp(key, name, key_len) == 0;
-    size_t n = 0;
+    const char* key = skip_blanks(at + 1);
+    size_t len = strcspn(key, "=; \t");
+    bool wanted = strlen(name) == len && strncasecmp(key, name, len) == 0;
+    struct room r = {wanted ? out : NULL, size, 0};
 
-    at = key + key_len;
-    at += strspn(at, " \t");
+    at = skip_blanks(key + len);
     if (*at == '=') {
-      at += 1 + strspn(at + 1, " \t");
-      if (*at == '"') {
-        for (at++; *at != '\0' && *at != '"'; at++) {
-          if (*at == '\\' && (at[1] == '"' || at[1] == '\\')) at++;
-          if (wanted && n + 1 < size) out[n] = *at;
-          n++;
-        }
-        if (*at == '"') at++;
-      } else {
-        for (; *at != '\0' && *at != ';' && !is_blank(*at); at++) {
-          if (wanted && n + 1 < size) out[n] = *at;
-          n++;
-        }
-      }
+      at = skip_blanks(at + 1);
+      at = *at == '"' ? quoted(at + 1, &r) : token(at, &r);
     }
-    if (wanted) {
-      if (n >= size) return false;
-      out[n] = '\0';
-      return true;
-    }
+    if (wanted && r.len < size) out[r.len] = '\0';
+    if (wanted) return r.len < size;
     at += strcspn(at, ";");
   }
   return false;
@@ -120,14 +135,14 @@ static const char* field_value(const char* line, const char* name) {
   size_t len = strlen(name);
 
   if (strncasecmp(line, name, len) != 0 || line[len] != ':') return NULL;
-  return line + len + 1 + strspn(line + len + 1, " \t");
+  return skip_blanks(line + len + 1);
 }
 
 static int read_length(const char* value, int64_t* out) {
   int64_t n = 0;
   size_t digits = strspn(value, "0123456789");
 
-  if (digits == 0 || digits > 18 || value[digits + strspn(value + digits, " \t")])
+  if (digits == 0 || digits > 18 || *skip_blanks(value + digits) != '\0')
     return UV_EPROTO;
   for (size_t i = 0; i < digits; i++) n = n * 10 + (value[i] - '0');
   *out = n;
@@ -152,7 +167,7 @@ static int read_field(const char* line, struct fields* f) {
   if ((value = field_value(line, "content-disposition")) != NULL)
     read_disposition(value, f);
   if ((value = field_value(line, "content-type")) != NULL)
-    snprintf(f->type, sizeof(f->type), "%.*s", (int) sizeof(f->type) - 1, value);
+    snprintf(f->type, sizeof(f->type), "%s", value);
   if ((value = field_value(line, "content-length")) != NULL)
     return f->length >= 0 ? UV_EPROTO : read_length(value, &f->length);
   return 0;

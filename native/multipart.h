@@ -35,8 +35,8 @@ struct sbx_multipart_events {
 
 struct sbx_multipart;
 
-/* `content_type` is the header's value. 0, UV_EINVAL where it names no multipart
- * type with a boundary, or UV_ENOMEM. */
+/* `content_type` is the header's value. 0, UV_EINVAL where it names no type of
+ * multipart with a boundary, or UV_ENOMEM. */
 int sbx_multipart_new(const char* content_type,
                       const struct sbx_multipart_events* events,
                       struct sbx_multipart** out);

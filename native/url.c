@@ -36,7 +36,8 @@ static const char* bad_byte(const char* text, size_t len) {
   for (size_t i = 0; i < len; i++) {
     unsigned char c = (unsigned char) text[i];
 
-    if (c <= 0x20 || c == 0x7f) return "must not hold blanks or control characters";
+    if (c <= 0x20 || c == 0x7f)
+      return "must not hold blanks or control characters";
     if (c >= 0x80) return "must be ASCII, other characters percent-encoded";
     if (c == '\\') return "must not hold a backslash";
     if (c == '#') return "must not hold a fragment (\"#\")";

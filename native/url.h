@@ -24,7 +24,8 @@ struct sbx_url {
 
 /* NULL, or what is wrong with it in words that follow the option's name ("must
  * not hold a user name or password"). Refuses other schemes, user info,
- * fragments, blanks, controls, backslashes, hosts that are no name or address. */
+ * fragments, blanks, controls, backslashes, and hosts that are neither a name
+ * nor an address. */
 const char* sbx_url_parse(const char* text, size_t len, struct sbx_url* out);
 
 bool sbx_url_same_origin(const struct sbx_url* a, const struct sbx_url* b);

@@ -144,6 +144,10 @@ walk() {
     esac
     [ "$rest" ] || break
   done
+  # The way in may end at the root itself.
+  if ! inside && has "$2" f && [ -d "./$n" ]; then
+    cd -P "./$n" 2>/dev/null && n=.
+  fi
   inside || { err=EXDEV; return 1; }
   [ -x . ] || { err=EACCES; return 1; }
   nested && { err=NEST; return 1; }

@@ -43,13 +43,20 @@ make_room='for p; do
   fi
 done'
 
+# busybox's cp -n leaves out folders that are there.
+add_missing='for p; do
+  [ -e "$p" ] || [ -h "$p" ] || cp -R -P "$0/$p" "$p" || exit 255
+done'
+
 merge_tree() {
   at=$PWD/$n
   E=$(cd -P "$src" && find . -type d -print0 |
     { cd -P "$at" && xargs -0 sh -c "$make_room" sbx; } 2>/dev/null)
   [ -z "$E" ] || fail q t ENOTDIR
   if [ "$x" ]; then
-    E=$(cp -R -P -n "$src/." "$at/" 2>&1)
+    E=$(cd -P "$src" && find . -print0 |
+      { cd -P "$at" && xargs -0 sh -c "$add_missing" "$src"; } 2>&1) ||
+      say q t "$E"
     return
   fi
   (cd -P "$src" && find . ! -type d -print0 |

@@ -1,5 +1,5 @@
-/* The parser of archives, for cuts.h. What it hands out is checked, too: no name
- * leads outside, and no data lies outside its file. */
+/* The parser of archives, for cuts.h. What it hands out is checked, too: no
+ * name leads outside, and no data lies outside its file. */
 #include "../native/cuts.h"
 #include "../../native/tar.h"
 
@@ -74,5 +74,5 @@ static void archive_release(void* parser) {
   free(parser);
 }
 
-static const struct cut_parser archive_parser = {archive_make, archive_feed,
-                                                 archive_finish, archive_release};
+static const struct cut_parser archive_parser = {
+    archive_make, archive_feed, archive_finish, archive_release};

@@ -7,7 +7,9 @@ struct base64_case {
   struct journal* journal;
 };
 
-enum { BASE64_CASE_FLAGS = SBX_BASE64_URL | SBX_BASE64_BARE | SBX_BASE64_LINES };
+enum {
+  BASE64_CASE_FLAGS = SBX_BASE64_URL | SBX_BASE64_BARE | SBX_BASE64_LINES
+};
 
 static void* base64_make(struct journal* journal) {
   struct base64_case* c = calloc(1, sizeof(*c));
