@@ -206,7 +206,8 @@ static int read_metadata(struct sbx_e2b* e, const struct sbx_options* o,
 
   if (text == NULL) return 0;
   err = sbx_json_parse(text, strlen(text), &source, &e->metadata, error);
-  if (err != 0) return refuse(error, "metadata", "must be an object of strings");
+  if (err != 0)
+    return refuse(error, "metadata", "must be an object of strings");
   node = sbx_json_first(sbx_json_root(e->metadata));
   for (; node.item != NULL; node = sbx_json_next(node)) {
     const char* key = sbx_json_key(node);
@@ -221,12 +222,14 @@ static int read_metadata(struct sbx_e2b* e, const struct sbx_options* o,
   return 0;
 }
 
+static const char user_letters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
 static int read_user(struct sbx_e2b* e, const struct sbx_options* o,
                      struct sbx_error* error) {
   if (sbx_options_copy(o, "user", NULL, &e->user) != 0) return no_memory(error);
   if (e->user != NULL) {
-    size_t good = strspn(e->user, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS"
-                                  "TUVWXYZ0123456789._-");
+    size_t good = strspn(e->user, user_letters);
 
     if (good == 0 || good > 64 || e->user[good] != '\0')
       return refuse(error, "user",
@@ -249,7 +252,8 @@ static int read_template(struct sbx_e2b* e, const struct sbx_options* o,
       sbx_options_copy(o, "cwd", "/workspace", &e->cwd) != 0)
     return no_memory(error);
   if (e->template_id[0] == '\0')
-    return refuse(error, "template", "must be a template's name or id, or be left out");
+    return refuse(error, "template",
+                  "must be a template's name or id, or be left out");
   e->secure = sbx_options_bool(o, "secure", true);
   e->auto_pause = sbx_options_bool(o, "autoPause", false);
   return 0;
@@ -299,7 +303,8 @@ static int e2b_open(const struct sbx_options* options,
       "E2B", " Check the API key: apiKey, or E2B_API_KEY in the environment.",
       " Check apiUrl, sandboxUrl and domain, and any proxy on the way.", NULL};
   e->envd_words = (struct sbx_answer_words){
-      "The E2B sandbox", " Check the option user; else start the sandbox again.",
+      "The E2B sandbox",
+      " Check the option user; else start the sandbox again.",
       " Check sandboxUrl and domain, and any proxy on the way.", NULL};
   err = read_options(e, options, error);
   if (err != 0) {

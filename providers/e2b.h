@@ -130,7 +130,10 @@ struct sbx_machine* sbx_e2b_probe(struct sbx_service_state* s);
 /* The request of a connect to a sandbox, as this server knows it. */
 void sbx_e2b_connect_request(const struct sbx_e2b* e, struct sbx_request* r,
                              const char* id);
-/* Takes the machine over from the answer of a create or connect. */
+/* No machine any more. */
+void sbx_e2b_forget(struct sbx_e2b* e);
+/* Takes the machine over from the answer of a create or connect. Where it
+ * fails, the id may be known all the same. */
 int sbx_e2b_adopt(struct sbx_e2b* e, struct sbx_answer* a,
                   const char* operation, struct sbx_error* error);
 /* Whether this refusal says that the server does not know the call at all. */

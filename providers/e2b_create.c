@@ -66,6 +66,7 @@ static int create_begin(struct sbx_unary* u) {
   struct create* c = (struct create*) u;
   struct sbx_e2b* e = u->state;
 
+  sbx_e2b_forget(e);
   return send_create(c, e->old_server);
 }
 
@@ -91,10 +92,7 @@ static int undo(struct create* c) {
 
 /* What is left of it ends by its time if even this failed. */
 static int undone(struct create* c) {
-  struct sbx_e2b* e = c->unary.state;
-
-  free(e->base.id);
-  e->base.id = NULL;
+  sbx_e2b_forget(c->unary.state);
   return finish(c);
 }
 
@@ -118,7 +116,10 @@ static int on_create(struct create* c, struct sbx_answer* a) {
   struct sbx_error error;
 
   if (sbx_answer_good(a)) {
-    if (sbx_e2b_adopt(e, a, "start", &error) != 0) return fail(c, &error);
+    if (sbx_e2b_adopt(e, a, "start", &error) != 0) {
+      c->own = e->base.id != NULL;
+      return fail(c, &error);
+    }
     if (c->retried) e->old_server = true;
     return on_made(c);
   }

@@ -68,8 +68,8 @@ static int transfer_refused(struct transfer* t, const struct sbx_answer* a) {
 
 static const char boundary[] = "sandbox-sdk-native-7d1f0a6c2b9e";
 
-/* For envd before 0.5.7. The path stands in the query: it goes before the file's
- * name here, which cannot hold every byte. */
+/* For envd before 0.5.7. The path stands in the query: it goes before the
+ * file's name here, which cannot hold every byte. */
 static void put_multipart(struct sbx_request* r, const void* data, size_t len) {
   char mark[64] = "";
   struct sbx_text body = {0};

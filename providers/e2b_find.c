@@ -55,12 +55,12 @@ static int send_page(struct find* f, const char* next) {
 static int compare_times(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) a++, b++;
   if (*a == *b) return 0;
-  if (*a == 'Z' || *a == '\0') return *b >= '0' && *b <= '9' ? -1 : -(*b == '.');
+  if (*a == 'Z' || *a == '\0') return -1;
   if (*b == 'Z' || *b == '\0') return 1;
   return *a < *b ? -1 : 1;
 }
 
-/* One that runs, then the oldest, then by its id: every host chooses the same. */
+/* One that runs, then the oldest, then by its id: all hosts choose the same. */
 static bool is_better(const struct found* best, const char* id, bool running,
                       const char* started) {
   int order;
@@ -134,10 +134,12 @@ static int find_done(struct find* f) {
   char* id;
 
   if (f->best.id[0] == '\0') return sbx_unary_done(&f->unary, NULL);
-  id = strdup(f->best.id);
-  if (id == NULL) return SBX_E_INTERNAL;
-  free(e->base.id);
-  e->base.id = id;
+  if (e->base.id == NULL || strcmp(e->base.id, f->best.id) != 0) {
+    id = strdup(f->best.id);
+    if (id == NULL) return SBX_E_INTERNAL;
+    sbx_e2b_forget(e);
+    e->base.id = id;
+  }
   sbx_unary_emit(&f->unary, SBX_EMIT_FOUND, NULL, 0);
   return sbx_unary_done(&f->unary, NULL);
 }

@@ -1,4 +1,4 @@
-/* Connects to a sandbox (which also wakes it), pauses, kills and looks at it. */
+/* Connects to a sandbox, which also wakes it, pauses, kills and looks at it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,31 +27,37 @@ static uint32_t read_version(const char* text) {
 }
 
 struct record {
-  const char *id, *token, *traffic, *domain, *version;
+  const char *token, *traffic, *domain, *version;
 };
+
+static int check_token(struct sbx_json_node n, const char* name,
+                       const char* token, struct sbx_error* error) {
+  if (token == NULL || token[0] == '\0' || token_good(token)) return 0;
+  return sbx_json_refuse(n, name, "is no token", error);
+}
+
+static int check_domain(const struct sbx_e2b* e, const char* domain,
+                        struct sbx_error* error) {
+  if (domain == NULL || domain[0] == '\0' || e->sandbox_url != NULL ||
+      sbx_e2b_domain_good(e, domain))
+    return 0;
+  return sbx_error_set(error, SBX_E_PROVIDER, 0, "start",
+                       "E2B's answer puts the sandbox on the domain "
+                       "\"%.100s\", which is not below \"%s\". If that is right, give the "
+                       "option domain (or E2B_DOMAIN).", domain, e->domain);
+}
 
 static int read_record(const struct sbx_e2b* e, struct sbx_json_node n,
                        struct record* r, struct sbx_error* error) {
-  int err = sbx_json_string(n, "sandboxID", &r->id, error);
+  int err = sbx_json_opt_string(n, "envdAccessToken", &r->token, error);
 
-  if (err == 0) err = sbx_json_opt_string(n, "envdAccessToken", &r->token, error);
   if (err == 0)
     err = sbx_json_opt_string(n, "trafficAccessToken", &r->traffic, error);
   if (err == 0) err = sbx_json_opt_string(n, "domain", &r->domain, error);
   if (err == 0) err = sbx_json_opt_string(n, "envdVersion", &r->version, error);
-  if (err != 0) return err;
-  if (!sbx_e2b_id_good(r->id))
-    return sbx_json_refuse(n, "sandboxID", "is no id", error);
-  if (r->token != NULL && r->token[0] != '\0' && !token_good(r->token))
-    return sbx_json_refuse(n, "envdAccessToken", "is no token", error);
-  if (r->traffic != NULL && r->traffic[0] != '\0' && !token_good(r->traffic))
-    return sbx_json_refuse(n, "trafficAccessToken", "is no token", error);
-  if (r->domain == NULL || r->domain[0] == '\0') return 0;
-  if (e->sandbox_url != NULL || sbx_e2b_domain_good(e, r->domain)) return 0;
-  return sbx_error_set(error, SBX_E_PROVIDER, 0, "start",
-                       "E2B's answer puts the sandbox on the domain \"%.100s\", "
-                       "which is not below \"%s\". If that is right, give the "
-                       "option domain (or E2B_DOMAIN).", r->domain, e->domain);
+  if (err == 0) err = check_token(n, "envdAccessToken", r->token, error);
+  if (err == 0) err = check_token(n, "trafficAccessToken", r->traffic, error);
+  return err != 0 ? err : check_domain(e, r->domain, error);
 }
 
 /* False without memory. */
@@ -67,28 +73,50 @@ static bool replace(char** at, const char* value) {
   return true;
 }
 
+static int no_memory(const char* operation, struct sbx_error* error) {
+  return sbx_error_set(error, SBX_E_INTERNAL, 0, operation, "Out of memory.");
+}
+
+/* The id first, so that a sandbox whose other claims are refused is known. */
+static int adopt_id(struct sbx_e2b* e, struct sbx_json_node n,
+                    const char* operation, struct sbx_error* error) {
+  const char* id;
+  int err = sbx_json_string(n, "sandboxID", &id, error);
+
+  if (err != 0) return err;
+  if (!sbx_e2b_id_good(id))
+    return sbx_json_refuse(n, "sandboxID", "is no id", error);
+  if (e->base.id != NULL && strcmp(e->base.id, id) != 0)
+    return sbx_json_refuse(n, "sandboxID", "is of another sandbox", error);
+  if (e->base.id == NULL) e->base.id = strdup(id);
+  return e->base.id != NULL ? 0 : no_memory(operation, error);
+}
+
+void sbx_e2b_forget(struct sbx_e2b* e) {
+  replace(&e->base.id, NULL);
+  replace(&e->token, NULL);
+  replace(&e->traffic, NULL);
+  replace(&e->host_domain, NULL);
+  sbx_e2b_know_secrets(e);
+}
+
 int sbx_e2b_adopt(struct sbx_e2b* e, struct sbx_answer* a,
                   const char* operation, struct sbx_error* error) {
-  struct record r = {NULL, NULL, NULL, NULL, NULL};
+  struct record r = {NULL, NULL, NULL, NULL};
   struct sbx_json_node n;
+  bool good = true;
   int err = sbx_answer_json(a, &e->words, operation, &n, error);
-  bool same;
 
+  if (err == 0) err = adopt_id(e, n, operation, error);
   if (err == 0) err = read_record(e, n, &r, error);
   if (err != 0) return err;
-  same = e->base.id != NULL && strcmp(e->base.id, r.id) == 0;
   /* A connect may leave out what the create has told. */
-  if (!(same && r.traffic == NULL) && !replace(&e->traffic, r.traffic))
-    err = SBX_E_INTERNAL;
-  if (!(same && r.token == NULL) && !replace(&e->token, r.token))
-    err = SBX_E_INTERNAL;
-  if (!replace(&e->base.id, r.id) ||
-      (e->sandbox_url == NULL && !replace(&e->host_domain, r.domain)))
-    err = SBX_E_INTERNAL;
+  if (r.traffic != NULL) good = replace(&e->traffic, r.traffic) && good;
+  if (r.token != NULL) good = replace(&e->token, r.token) && good;
+  if (e->sandbox_url == NULL) good = replace(&e->host_domain, r.domain) && good;
   sbx_e2b_know_secrets(e);
   if (r.version != NULL) e->version = read_version(r.version);
-  if (err == 0) return 0;
-  return sbx_error_set(error, err, 0, operation, "Out of memory.");
+  return good ? 0 : no_memory(operation, error);
 }
 
 /* ---- servers that have only the first version of a call ---- */
@@ -252,14 +280,8 @@ static int destroy_begin(struct sbx_unary* u) {
 }
 
 static int destroy_answer(struct sbx_unary* u, struct sbx_answer* a) {
-  struct sbx_e2b* e = u->state;
-
-  if (!sbx_answer_good(a) && a->status != 404)
-    return sbx_unary_refused(u);
-  replace(&e->base.id, NULL);
-  replace(&e->token, NULL);
-  replace(&e->traffic, NULL);
-  sbx_e2b_know_secrets(e);
+  if (!sbx_answer_good(a) && a->status != 404) return sbx_unary_refused(u);
+  sbx_e2b_forget(u->state);
   return sbx_unary_done(u, NULL);
 }
 
@@ -283,7 +305,8 @@ static int touch_send(struct sbx_unary* u, bool refresh) {
   struct sbx_json_writer w = {0};
   struct sbx_request r;
 
-  sbx_e2b_api_sandbox(e, &r, "POST", "", NULL, refresh ? "refreshes" : "timeout");
+  sbx_e2b_api_sandbox(e, &r, "POST", "", NULL,
+                      refresh ? "refreshes" : "timeout");
   sbx_json_write_object(&w, NULL);
   sbx_json_write_integer(&w, refresh ? "duration" : "timeout", e->timeout_s);
   sbx_json_write_end(&w);

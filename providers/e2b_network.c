@@ -84,8 +84,9 @@ static int check_entry(struct sbx_allow_list* scratch, const char* entry,
   return 0;
 }
 
-static int allow_entry(struct sbx_e2b_network* n, struct sbx_allow_list* scratch,
-                       const char* entry, struct sbx_error* error) {
+static int allow_entry(struct sbx_e2b_network* n,
+                       struct sbx_allow_list* scratch, const char* entry,
+                       struct sbx_error* error) {
   const char* const* hosts = sbx_allow_list_preset(entry);
   int err;
 
@@ -155,11 +156,12 @@ static int read_own_list(const struct sbx_options* o, const char* name,
   return err;
 }
 
-/* { allowOut, denyOut, allowPublicTraffic, maskRequestHost }: the service checks
- * what is in the lists. */
+/* { allowOut, denyOut, allowPublicTraffic, maskRequestHost }: the service
+ * checks what is in the lists. */
 static int read_own(struct sbx_e2b_network* n, const struct sbx_options* o,
                     struct sbx_error* error) {
-  int err = read_own_list(o, "network.allowOut", &n->allow, &n->allow_len, error);
+  int err = read_own_list(o, "network.allowOut", &n->allow, &n->allow_len,
+                          error);
 
   if (err == 0)
     err = read_own_list(o, "network.denyOut", &n->deny, &n->deny_len, error);

@@ -16,7 +16,7 @@
 
 enum {
   STREAM = 1,        /* the exchange of the output; the others count on */
-  LINGER_TIMER = 1,  /* for the end of the stream, so that its connection lives */
+  LINGER_TIMER = 1,  /* for the stream's end, so that its connection lives */
   LINGER_MS = 1000,
   PIECE_MAX = 32 * 1024 - 16 /* with its length before it */
 };
@@ -400,11 +400,12 @@ static int on_event(struct process* p, struct sbx_json_node root,
   return sbx_json_refuse(event, NULL, "comes before the start", error);
 }
 
-/* Behind the word and the blanks before it; NULL where something else stands. */
+/* Behind the word and the blanks before it; NULL where it does not stand. */
 static const char* after(const char* at, const char* end, const char* word) {
   size_t len = strlen(word);
 
-  while (at != NULL && at < end && strchr(" \t\r\n", *at) != NULL && *at != '\0')
+  while (at != NULL && at < end &&
+         (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
     at++;
   if (at == NULL || (size_t) (end - at) < len) return NULL;
   return memcmp(at, word, len) == 0 ? at + len : NULL;
@@ -413,8 +414,8 @@ static const char* after(const char* at, const char* end, const char* word) {
 /* Nearly all messages are {"event":{"data":{"stdout":"…"}}}: read without a
  * document, three times as fast. False: of another form, nothing was done. */
 static bool take_plain(struct process* p, const char* at, size_t len) {
-  static const char* const head[] = {"{", "\"event\"", ":", "{", "\"data\"", ":",
-                                     "{"};
+  static const char* const head[] = {"{", "\"event\"", ":", "{",
+                                     "\"data\"", ":", "{"};
   const char *end = at + len, *name, *quote;
   int64_t what = SBX_EMIT_STDOUT;
   size_t out_len;
@@ -612,8 +613,8 @@ static void write_env(struct sbx_json_writer* w,
   sbx_json_write_end(w);
 }
 
-/* What stands before the command where envd is old. Before 0.3.0 it always gives
- * a pipe, which would never end. Before 0.5.2 it cannot end one: pieces then
+/* What stands before the command where envd is old. Before 0.3.0 it always
+ * gives a pipe, which would never end. Before 0.5.2 it cannot end one: pieces then
  * come with their length, "." is the end, and the command, which keeps its pid,
  * reads from a FIFO. What feeds that must not hold the command's output. */
 static const char* wrapper(const struct process* p,

@@ -107,7 +107,8 @@ static int on_bytes(struct sbx_unary* u, const char* bytes, size_t len) {
   return err == 0 ? 0 : on_too_large(u, err);
 }
 
-static int on_exchange(struct sbx_unary* u, const struct sbx_step_event* event) {
+static int on_exchange(struct sbx_unary* u,
+                       const struct sbx_step_event* event) {
   if (!u->open || event->exchange != u->exchange) return 0;
   switch (event->type) {
     case SBX_STEP_HEAD:

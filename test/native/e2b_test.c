@@ -320,8 +320,11 @@ static void test_create_foreign_domain(void** state) {
              "{\"sandboxID\":\"" ID "\",\"envdAccessToken\":\"t\",\"domain\":\"%s\"}",
              bad[i]);
     rig_answer(&rig, 201, body);
+    rig_expect(&rig, "open 2 DELETE " API "/sandboxes/" ID "\n");
+    rig_answer(&rig, 204, "");
     assert_int_equal(rig.error.code, SBX_E_PROVIDER);
     assert_non_null(strstr(rig.error.message, "domain"));
+    assert_null(s->id);
     rig_end(&rig);
     close_state(s);
   }
