@@ -249,7 +249,9 @@ class Request extends Transfer {
     request.on('response', (response) => this.#answer(response));
     request.on('error', (error) => this.finish(error));
     request.on('drain', () => this.drained(request));
-    request.on('close', () => this.finish(Object.assign(new Error(), { kind: fail.closed })));
+    request.on('close', () => {
+      if (!this.body) this.finish(Object.assign(new Error(), { kind: fail.closed }));
+    });
   }
 
   #answer(response) {
@@ -262,7 +264,9 @@ class Request extends Transfer {
     if (!this.over) this.emit(LINE, '');
     if (this.over) return;
     response.on('error', (error) => this.finish(error));
-    response.on('aborted', () => this.finish(Object.assign(new Error(), { kind: fail.closed })));
+    response.on('close', () => {
+      if (!response.complete) this.finish(Object.assign(new Error(), { kind: fail.closed }));
+    });
     this.body = this.#decoded(response);
     this.body.on('data', (bytes) => this.give(this.body, bytes));
     this.body.on('end', () => this.finish());

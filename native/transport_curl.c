@@ -56,8 +56,10 @@ static CURL* take_easy(struct sbx__curl* c) {
   return c->api->easy_init();
 }
 
-static void give_easy(struct sbx__curl* c, CURL* easy) {
-  if (c->spares == sizeof(c->spare) / sizeof(c->spare[0])) {
+/* Only after a proper end: a handle that failed early keeps its buffer and then
+ * refuses to be given a size for it. */
+static void give_easy(struct sbx__curl* c, CURL* easy, bool good) {
+  if (!good || c->spares == sizeof(c->spare) / sizeof(c->spare[0])) {
     c->api->easy_cleanup(easy);
     return;
   }
@@ -71,7 +73,7 @@ static void free_carry(struct sbx__carry* x) {
   c->depth++;
   if (x->tunnel) sbx__tunnel_stop(x);
   if (x->added) c->api->multi_remove_handle(c->multi, x->easy);
-  if (x->easy) give_easy(c, x->easy);
+  if (x->easy) give_easy(c, x->easy, x->good);
   c->depth--;
   c->api->slist_free_all(x->headers);
   sbx__spec_unref(x->spec);
@@ -166,6 +168,7 @@ static void done(struct sbx__carry* x, CURLcode result) {
 
   if (x->doomed) return;
   x->over = true;
+  x->good = result == CURLE_OK && !x->spec->tunnel;
   if (result == CURLE_OK && x->spec->tunnel) {
     if (sbx__tunnel_start(x) == 0) return;
     fail_memory(x);

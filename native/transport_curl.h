@@ -49,6 +49,7 @@ struct sbx__carry {
   bool queued;    /* in todo */
   bool added;     /* to the multi handle */
   bool over;      /* nothing more comes from libcurl */
+  bool good;      /* it came to its proper end */
   bool doomed;    /* ended while libcurl was on the stack */
   bool paused;    /* by the owner */
   bool recv_paused, send_paused; /* libcurl knows */

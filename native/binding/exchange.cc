@@ -22,7 +22,9 @@ struct HttpCall {
     if (http->addon_->closing) return;
     Napi::HandleScope scope(env);
     Napi::CallbackScope callback(env, context);
-    listener.Call({Napi::String::New(env, event), make(env)});
+    napi_value args[] = {Napi::String::New(env, event), make(env)};
+    napi_value self = env.Undefined(), result = nullptr;
+    napi_call_function(env, self, listener.Value(), 2, args, &result);
     if (env.IsExceptionPending()) env.GetAndClearPendingException();
   }
 
@@ -117,14 +119,16 @@ Http::Http(const Napi::CallbackInfo& info)
   addon_->https.insert(this);
 }
 
+// Held first: the last call that goes would end the environment's teardown.
 void Http::Shut() {
+  if (!http_) return;
+  Napi::HandleScope scope(addon_->env);
+  addon_->Hold();
   for (auto& one : calls_) {
     sbx_exchange_close(one.second->exchange);
     delete one.second;
   }
   calls_.clear();
-  if (!http_) return;
-  addon_->Hold();
   sbx_http_close(http_, on_shut, addon_);
   http_ = nullptr;
 }

@@ -117,24 +117,54 @@ Napi::Value Emit(const Napi::CallbackInfo& info) {
 
 // ---- to JavaScript ----
 
-Napi::Object MakeSpec(Napi::Env env, const sbx_transfer_spec* spec) {
-  Napi::Object made = Napi::Object::New(env);
-  Napi::Array headers = Napi::Array::New(env, spec->headers_len);
-  for (size_t i = 0; i < spec->headers_len; i++) {
-    headers.Set(static_cast<uint32_t>(i), spec->headers[i]);
+// Setting what cannot be set, in a worker that ends, is of no account.
+void Set(napi_env env, napi_value object, const char* name, napi_value value) {
+  if (value) napi_set_named_property(env, object, name, value);
+}
+
+napi_value Text(napi_env env, const char* text) {
+  napi_value value = nullptr;
+  if (napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &value)) {
+    return nullptr;
   }
-  made.Set("method", spec->method);
-  made.Set("url", spec->url);
-  made.Set("headers", headers);
-  made.Set("body",
-           Napi::Buffer<char>::Copy(env, static_cast<const char*>(spec->body),
-                                    spec->body_len));
-  made.Set("stream", spec->stream);
-  made.Set("streamLength", static_cast<double>(spec->stream_len));
-  made.Set("decode", spec->decode);
-  made.Set("tunnel", spec->tunnel);
-  if (spec->proxy) made.Set("proxy", spec->proxy);
-  made.Set("connectMs", static_cast<double>(spec->connect_ms));
+  return value;
+}
+
+napi_value MakeHeaders(Napi::Env env, const sbx_transfer_spec* spec) {
+  napi_value headers = nullptr;
+  if (napi_create_array_with_length(env, spec->headers_len, &headers)) {
+    return nullptr;
+  }
+  for (size_t i = 0; i < spec->headers_len; i++) {
+    napi_value line = Text(env, spec->headers[i]);
+    if (line) napi_set_element(env, headers, static_cast<uint32_t>(i), line);
+  }
+  return headers;
+}
+
+napi_value MakeBody(Napi::Env env, const sbx_transfer_spec* spec) {
+  napi_value body = nullptr;
+  if (napi_create_buffer_copy(env, spec->body_len, spec->body, nullptr,
+                              &body)) {
+    return nullptr;
+  }
+  return body;
+}
+
+napi_value MakeSpec(Napi::Env env, const sbx_transfer_spec* spec) {
+  napi_value made = Napi::Object::New(env);
+  Set(env, made, "method", Text(env, spec->method));
+  Set(env, made, "url", Text(env, spec->url));
+  Set(env, made, "headers", MakeHeaders(env, spec));
+  Set(env, made, "body", MakeBody(env, spec));
+  Set(env, made, "stream", Napi::Boolean::New(env, spec->stream));
+  Set(env, made, "streamLength",
+      Napi::Number::New(env, static_cast<double>(spec->stream_len)));
+  Set(env, made, "decode", Napi::Boolean::New(env, spec->decode));
+  Set(env, made, "tunnel", Napi::Boolean::New(env, spec->tunnel));
+  if (spec->proxy) Set(env, made, "proxy", Text(env, spec->proxy));
+  Set(env, made, "connectMs",
+      Napi::Number::New(env, static_cast<double>(spec->connect_ms)));
   return made;
 }
 
@@ -145,43 +175,46 @@ Napi::Function MakeEmit(Napi::Env env, Carry* x) {
   return emit;
 }
 
-void Call(const Napi::ObjectReference& object, const char* name,
-          std::initializer_list<napi_value> args) {
-  Napi::Object target = object.Value();
-  target.Get(name).As<Napi::Function>().Call(target, args);
+// NULL where a worker is being terminated: then nothing of JavaScript answers,
+// and node-addon-api would end the process over it.
+napi_value Call(Napi::Env env, const Napi::ObjectReference& object,
+                const char* name, std::initializer_list<napi_value> args) {
+  napi_value target = object.Value(), method = nullptr, result = nullptr;
+  if (!target || napi_get_named_property(env, target, name, &method)) {
+    return nullptr;
+  }
+  napi_status status = napi_call_function(env, target, method, args.size(),
+                                          args.begin(), &result);
+  return status == napi_ok ? result : nullptr;
 }
 
 void Start(Napi::Env env, Carry* x) {
-  Napi::Object target = x->transport->object.Value();
-  Napi::Value made =
-      target.Get("start").As<Napi::Function>().Call(
-          target, {MakeSpec(env, x->spec), MakeEmit(env, x)});
+  napi_value made = Call(env, x->transport->object, "start",
+                         {MakeSpec(env, x->spec), MakeEmit(env, x)});
   x->started = true;
-  if (!env.IsExceptionPending() && made.IsObject()) {
-    x->object = Napi::Persistent(made.As<Napi::Object>());
-  }
+  if (made) x->object = Napi::Persistent(Napi::Object(env, made));
 }
 
-void End(Carry* x) {
+void End(Napi::Env env, Carry* x) {
   if (x->object.IsEmpty()) return;
-  Call(x->object, "end", {});
+  Call(env, x->object, "end", {});
   x->object.Reset();
 }
 
 void WorkOn(Napi::Env env, Carry* x) {
   if (!x->ended && !x->started) Start(env, x);
   if (x->ended) {
-    End(x);
+    End(env, x);
     return;
   }
   if (x->object.IsEmpty()) return;
   if (x->paused != x->told_paused) {
     x->told_paused = x->paused;
-    Call(x->object, "pause", {Napi::Boolean::New(env, x->paused)});
+    Call(env, x->object, "pause", {Napi::Boolean::New(env, x->paused)});
   }
   if (x->woken && !x->ended && !x->object.IsEmpty()) {
     x->woken = false;
-    Call(x->object, "wake", {});
+    Call(env, x->object, "wake", {});
   }
 }
 
@@ -260,7 +293,7 @@ void on_close(uv_timer_t* timer) {
   if (!t->addon->closing) {
     Napi::HandleScope scope(env);
     Napi::CallbackScope callback(env, t->context);
-    Call(t->object, "close", {});
+    Call(env, t->object, "close", {});
     if (env.IsExceptionPending()) env.GetAndClearPendingException();
   }
   uv_close(reinterpret_cast<uv_handle_t*>(timer), on_kick_closed);

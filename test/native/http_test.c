@@ -633,6 +633,23 @@ static void test_refused(void** state) {
   end_bench(&b);
 }
 
+/* Attempts after the first are made as well as that one. */
+static void test_no_such_name(void** state) {
+  struct bench b;
+  struct call* c;
+
+  (void) state;
+  begin(&b, &hello, 1);
+  c = run(&b, (struct sbx_http_request){.url = "http://no-such-name.invalid/",
+                                        .head_ms = 1000});
+  assert_true(c->failed);
+  assert_true(c->error.code == SBX_E_UNAVAILABLE ||
+              c->error.code == SBX_E_TIMEOUT); /* a resolver that is silent */
+  assert_non_null(strstr(c->error.message, "no-such-name.invalid"));
+  free(c);
+  end_bench(&b);
+}
+
 static void refuse(struct bench* b, const char* url, const char* header,
                    const char* part) {
   struct call c = {0};
@@ -1008,6 +1025,7 @@ int main(void) {
       cmocka_unit_test(test_deadlines),
       cmocka_unit_test(test_bounds),
       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_no_such_name),
       cmocka_unit_test(test_bad_input),
       cmocka_unit_test(test_stream_up),
       cmocka_unit_test(test_stream_known),
