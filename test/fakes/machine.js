@@ -6,10 +6,11 @@ import * as fs from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { plainEnv } from '../helpers/child-env.js';
 import { makeFolder, removeFolder } from './temporary.js';
 
 const source = fileURLToPath(new URL('../helpers/fake-machine.c', import.meta.url));
-const program = fileURLToPath(new URL('../../build/test/fake-machine', import.meta.url));
+let program = fileURLToPath(new URL('../../build/test/fake-machine', import.meta.url));
 const firstUid = 1800000000;
 const root = process.getuid() === 0;
 const own = new Set(['home', 'root', 'tmp', 'run', 'mnt', 'media', 'workspace', 'lost+found', 'code']);
@@ -23,14 +24,30 @@ export const users = {
 
 export const systemPath = path0;
 
+function compile(to) {
+  const flags = ['-std=gnu11', '-D_GNU_SOURCE', '-O1', '-static'];
+  const fresh = `${to}.${process.pid}`;
+  fs.mkdirSync(path.dirname(to), { recursive: true });
+  execFileSync('cc', [...flags, '-o', fresh, source, '-lutil'], { stdio: 'pipe', env: plainEnv() });
+  fs.renameSync(fresh, to);
+}
+
+function writable(folder) {
+  try {
+    fs.accessSync(folder, fs.constants.W_OK);
+    return true;
+  } catch (error) {
+    return error.code === 'ENOENT' && writable(path.dirname(folder));
+  }
+}
+
 /** Compiles the helper when it is missing or older than its source. */
 export function buildMachine() {
   const built = fs.statSync(program, { throwIfNoEntry: false });
   if (built && built.mtimeMs > fs.statSync(source).mtimeMs) return;
-  fs.mkdirSync(path.dirname(program), { recursive: true });
-  const fresh = `${program}.${process.pid}`;
-  execFileSync('cc', ['-std=gnu11', '-O1', '-o', fresh, source, '-lutil'], { stdio: 'inherit' });
-  fs.renameSync(fresh, program);
+  // Another user's tree: this process has a helper of its own.
+  if (!writable(path.dirname(program))) program = path.join(makeFolder('fake-helper-'), 'fake-machine');
+  compile(program);
 }
 
 function hostOwner(uid) {
@@ -69,7 +86,7 @@ export class Machine {
     this.root = path.join(this.folder, 'root');
     this.children = new Set();
     this.view = hostFolders();
-    if (from) execFileSync('cp', ['-a', `${from}/.`, this.folder]);
+    if (from) execFileSync('cp', ['-a', `${from}/.`, this.folder], { env: plainEnv() });
     else this.#layOut();
   }
 

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { plainEnv } from '../helpers/child-env.js';
 
 const folders = new Set();
 
@@ -22,7 +23,7 @@ export function removeFolder(folder) {
   try {
     rmSync(folder, { recursive: true, force: true });
   } catch {
-    execFileSync('chmod', ['-R', 'u+rwX', folder]);
+    execFileSync('chmod', ['-R', 'u+rwX', folder], { env: plainEnv() });
     rmSync(folder, { recursive: true, force: true });
   }
 }

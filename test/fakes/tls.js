@@ -2,12 +2,13 @@
 // Node cannot make X.509, so the openssl program does.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { plainEnv } from '../helpers/child-env.js';
 import { makeFolder, removeFolder } from './temporary.js';
 
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
 
 function openssl(folder, ...args) {
-  execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], env: plainEnv() });
 }
 
 function subject(names) {

@@ -4,7 +4,6 @@
 //   run INIT UID CWD IN ARG... one process; frames both ways on fd 3
 //   dial INIT PORT             a connection to a port inside, on fd 3
 //   watch DIR RECURSIVE        inotify as lines on stdout, until stdin ends
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -215,8 +215,8 @@ test('a terminal', async (t) => {
   const wrong = await call(ready, 'process.Process/SendInput', { process, input: { stdin: btoa('x') } });
   assert.match(wrong.body.message, /tty assigned to process/);
   assert.equal((await call(ready, 'process.Process/CloseStdin', { process })).body.code, 'unknown');
-  await call(ready, 'process.Process/SendInput', { process, input: { pty: btoa('stty size; sleep 600\n') } });
-  await until('the size', () => stream.text('pty').includes('20 70'));
+  await call(ready, 'process.Process/SendInput', { process, input: { pty: btoa('stty size; while read x; do echo "<$x>"; done\nready\n') } });
+  await until('the loop', () => /20 70[^]*<ready>/.test(stream.text('pty')));
   await call(ready, 'process.Process/SendInput', { process, input: { pty: btoa('\x03') } });
   await call(ready, 'process.Process/SendInput', { process, input: { pty: btoa('exit 5\n') } });
   await stream.ended;

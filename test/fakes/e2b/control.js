@@ -402,7 +402,7 @@ export async function control(store, request, answer) {
     await route(store, request, answer);
   } catch (error) {
     if (!(error instanceof ApiError)) store.options.report(error);
-    const status = error.status ?? 500;
+    const status = error instanceof ApiError ? error.status : 500;
     answer.json(status, { code: status, message: error.message, ...error.extra });
   }
 }

@@ -2,6 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { plainEnv } from '../../helpers/child-env.js';
 import { Machine } from '../machine.js';
 import { makeFolder, removeFolder } from '../temporary.js';
 import { Processes } from './process.js';
@@ -187,7 +188,7 @@ export class Sandboxes {
   snapshot(sandbox, name) {
     const id = randomName(20);
     const folder = makeFolder('fake-snapshot-');
-    execFileSync('cp', ['-a', `${sandbox.machine.folder}/.`, folder]);
+    execFileSync('cp', ['-a', `${sandbox.machine.folder}/.`, folder], { env: plainEnv() });
     const names = name ? [`my-team/${name.replace(/^my-team\//, '')}`] : [];
     this.templates.set(id, { id, alias: names[0], names, folder, sandboxID: sandbox.id });
     return this.describeSnapshot(this.templates.get(id));
@@ -209,7 +210,7 @@ export class Sandboxes {
   async fork(sandbox, timeout) {
     const id = `fork-${randomName(8)}`;
     const folder = makeFolder('fake-snapshot-');
-    execFileSync('cp', ['-a', `${sandbox.machine.folder}/.`, folder]);
+    execFileSync('cp', ['-a', `${sandbox.machine.folder}/.`, folder], { env: plainEnv() });
     this.templates.set(id, { id, alias: sandbox.alias, names: [], folder });
     try {
       return await this.create({ ...sandbox.body, templateID: id }, { secure: Boolean(sandbox.token), timeout });
