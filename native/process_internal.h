@@ -1,5 +1,5 @@
 /* What the kinds of processes share: commands of a launcher (process_pipes.c)
- * and of a cloud sandbox (providers/remote_process.c). A kind's own struct
+ * and of a cloud sandbox. A kind's own struct
  * begins with this one. */
 #ifndef SBX_PROCESS_INTERNAL_H
 #define SBX_PROCESS_INTERNAL_H
