@@ -88,7 +88,7 @@ test('stop pauses with an empty process table, start goes on with the files', as
   assert.equal((await handle.wait()).killed, true);
   assert.equal(fake.sandboxes.get(sandboxId).state, 'paused');
   assert.deepEqual(await sandbox.start(), { outcome: 'connected' });
-  assert.equal((await sandbox.executeCommand('cat file; pgrep -x sleep')).stdout, 'kept\n');
+  assert.equal((await sandbox.executeCommand('cat file; ps -eo args | grep -x "sleep 1000"')).stdout, 'kept\n');
   assert.deepEqual(await sandbox.processes.list(), []);
   await sandbox._destroy();
   assert.equal(fake.sandboxes.get(sandboxId)?.state ?? 'gone', 'gone');
