@@ -14,7 +14,7 @@
 
 #include "remote_internal.h"
 
-enum { LIFE_MS = 60000, STOP_GRACE_MS = 2000, STOP_WAIT_MS = 6000 };
+enum { LINGER_MS = 1000, LIFE_MS = 60000, STOP_GRACE_MS = 2000, STOP_WAIT_MS = 6000 };
 
 /* ---- small things ---- */
 
@@ -101,6 +101,56 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
   rc = sbx_drive_start(r->base.loop, r->http, machine, deadline_ms, events,
                        out);
   return rc == 0 ? 0 : sbx__remote_no_memory(error, "request");
+}
+
+struct lingering {
+  struct sbx__remote_work work; /* first */
+  struct sbx_drive* drive;
+  uv_timer_t timer;
+};
+
+static void on_linger_closed(uv_handle_t* handle) {
+  free(handle->data);
+}
+
+static void linger_end(struct lingering* l) {
+  sbx__remote_unlink(&l->work);
+  sbx_drive_close(l->drive);
+  uv_close((uv_handle_t*) &l->timer, on_linger_closed);
+}
+
+static void linger_stop(struct sbx__remote_work* w,
+                        const struct sbx_error* error) {
+  (void) error;
+  linger_end((struct lingering*) w);
+}
+
+static void on_linger_late(uv_timer_t* timer) {
+  linger_end(timer->data);
+}
+
+static void on_linger_done(void* data, const struct sbx_error* error) {
+  (void) error;
+  linger_end(data);
+}
+
+void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive) {
+  struct lingering* l = calloc(1, sizeof(*l));
+  struct sbx_drive_events events = {l, NULL, on_linger_done};
+
+  if (l == NULL) {
+    sbx_drive_close(drive);
+    return;
+  }
+  l->work.stop = linger_stop;
+  l->drive = drive;
+  uv_timer_init(r->base.loop, &l->timer);
+  l->timer.data = l;
+  uv_timer_start(&l->timer, on_linger_late, LINGER_MS, 0);
+  uv_unref((uv_handle_t*) &l->timer);
+  sbx__remote_link(r, &l->work);
+  sbx_drive_retell(drive, &events);
+  sbx_drive_pause(drive, false);
 }
 
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,

@@ -75,6 +75,11 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,
                       struct sbx_error* error);
 
+/* Takes over a drive whose owner knows all it wants: it is closed when its
+ * stream has ended, so that the connection can be used again, or after a second.
+ */
+void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
+
 /* The sandbox is used: its time may have to be extended. */
 void sbx__remote_use(struct sbx_remote* r);
 

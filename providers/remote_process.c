@@ -220,6 +220,10 @@ static void let_go(struct remote_process* p) {
   if (r == NULL) return;
   p->remote = NULL;
   sbx__remote_forget_probe(r, p);
+  if (p->ended && p->drive != NULL) {
+    sbx__remote_linger(r, p->drive);
+    p->drive = NULL;
+  }
   drop_drive(p);
   timer_close(&p->limit, &p->limited);
   timer_close(&p->retry, &p->retrying);
