@@ -15,6 +15,7 @@ enum {
   INLINE_TEXT_MAX = 120 << 10,   /* one argument with some room */
   INLINE_BASE64_MAX = 90 << 10,
   GUARD_MAX = 8,
+  AGAIN = 1 /* one more command */
 };
 
 /* The most that Node puts into one Buffer. */
@@ -43,6 +44,7 @@ struct sbx_kit_call {
   struct sbx_error error;
   struct sbx_kit_call* guard;
   unsigned guards;
+  char* after; /* gather: goes on after this, for what came held nothing */
   bool guarded; /* expected_mtime_ms is the guard's */
 };
 
@@ -387,6 +389,7 @@ void sbx_kit_call_free(struct sbx_kit_call* call) {
   sbx__answer_free(&call->answer);
   free(call->result.data);
   free(call->download);
+  free(call->after);
   free(call);
 }
 
@@ -500,6 +503,17 @@ static int answer_read(struct sbx_kit_call* call, const char* text,
   return *text == 'D' ? take_data(call, text + 1, len) : SBX_E_PROVIDER;
 }
 
+static int answer_gather(struct sbx_kit_call* call, const char* text,
+                         size_t len) {
+  char* last = NULL;
+  int rc = sbx__gather_answer(&call->request, call->nonce, text, len,
+                              &call->result, &last);
+  if (!last) return rc;
+  free(call->after);
+  call->request.to = call->after = last;
+  return AGAIN;
+}
+
 static int answer_one(struct sbx_kit_call* call, const char* text,
                       const char* end) {
   size_t len = (size_t)(end - text);
@@ -521,8 +535,7 @@ static int answer_one(struct sbx_kit_call* call, const char* text,
     case SBX_FILE_WALK:
       return sbx__list_answer(&call->request, text, len, &call->result);
     case SBX_FILE_GATHER:
-      return sbx__gather_answer(&call->request, call->nonce, text, len,
-                                &call->result);
+      return answer_gather(call, text, len);
     default:
       return len == 1 && text[0] == 'K' ? 0 : SBX_E_PROVIDER;
   }
@@ -543,6 +556,7 @@ static int take_answer(struct sbx_kit_call* call, const char* text,
   int rc = failed ? sbx__kit_error(&job, &call->place, text, len)
                   : answer_one(call, text, text + len);
   if (failed && rc == SBX_E_STALE && call->guarded) return guard_again(call);
+  if (rc == AGAIN) return make(call);
   if (rc == SBX_E_INTERNAL) return fail_memory(call);
   if (rc == SBX_E_PROVIDER)
     return fail_answer(call, "the sandbox's answer makes no sense.");

@@ -125,6 +125,7 @@ static struct item* items_add(struct items* items) {
 /* A relative path that stays where it is. */
 static bool is_name(const char* name, size_t len) {
   const char* end = name + len;
+  if (memchr(name, 0, len)) return false;
   while (name < end) {
     const char* slash = memchr(name, '/', (size_t)(end - name));
     size_t part = (size_t)((slash ? slash : end) - name);
@@ -553,7 +554,7 @@ static int gathered_take(struct gathered* g, const char** at,
 
 int sbx__gather_answer(const struct sbx_file_request* request,
                        const char* nonce, const char* text, size_t len,
-                       struct sbx_file_result* result) {
+                       struct sbx_file_result* result, char** last) {
   struct gathered g = {.request = request, .last = request->to};
   const char* at = text + 1;
   const char* end = text + len;
@@ -565,6 +566,11 @@ int sbx__gather_answer(const struct sbx_file_request* request,
   while (rc == 0 && at < end && *at == 'F') rc = gathered_take(&g, &at, end);
   bool more = at < end && *at == 'M';
   if (rc == 0 && at + more != end) rc = SBX_E_PROVIDER;
+  if (rc == 0 && more && !g.last) rc = SBX_E_PROVIDER;
+  if (rc == 0 && more && g.pack.count == 0) {
+    *last = strndup(g.last, g.last_len);
+    if (!*last) rc = SBX_E_INTERNAL;
+  }
   if (rc < 0) {
     free(g.pack.data);
     return rc;

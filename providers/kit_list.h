@@ -19,8 +19,10 @@ size_t sbx__gather_limit(const struct sbx_file_request* request);
 void sbx__gather_command(struct sbx__command* c,
                          const struct sbx_kit_place* place, const char* nonce,
                          const struct sbx_file_request* request);
+/* `last`: the last name that the answer has, malloc'ed, where the result holds
+ * none of several and there are more. */
 int sbx__gather_answer(const struct sbx_file_request* request,
                        const char* nonce, const char* text, size_t len,
-                       struct sbx_file_result* result);
+                       struct sbx_file_result* result, char** last);
 
 #endif

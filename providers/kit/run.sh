@@ -97,6 +97,22 @@ sbx_spool_open() {
   exec 3>"$sbx_spool/out" 4>"$sbx_spool/err"
 }
 
+# Of many that have ended the older ones are forgotten.
+sbx_forget() {
+  set +f
+  set -- "$sbx_folder"/e.*
+  set -f
+  [ $# -gt 256 ] || return
+  IFS='
+'
+  for sbx_at in $(sbx_tool find "$sbx_folder" -maxdepth 1 -name 'e.[0-9]*.*' \
+    -mmin +10); do
+    sbx_at=${sbx_at##*/e.}
+    sbx_tool rm -rf "$sbx_folder/e.$sbx_at" "$sbx_folder/p.$sbx_at" \
+      "$sbx_folder/s.$sbx_at"
+  done
+}
+
 # How it ended: for a later host, then on both streams.
 sbx_end() {
   trap '' PIPE
@@ -104,6 +120,7 @@ sbx_end() {
   printf 'SBX%s=%s%03d.' "$sbx_nonce" "$1" "$2" >&3
   printf 'SBX%s=%s%03d.' "$sbx_nonce" "$1" "$2" >&4
   exec 3>&- 4>&- 1>&-
+  [ "$sbx_kept" ] && sbx_forget
   exit "$2"
 }
 

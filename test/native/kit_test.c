@@ -643,6 +643,14 @@ static void batches_body(struct kit* k) {
     free(a.result.data);
   }
   gathered(k, REQUEST(.path = "", .to = "e"), "", false);
+  /* More endings than find is told: what does not fit is left out here, and
+   * the search goes on by itself. */
+  const char* many[] = {".1", ".2", ".3", ".4", ".5", ".6", ".7", ".8", ".zz"};
+  kit_put(k, "f.zz", "z", 0);
+  k->runs = 0;
+  gathered(k, REQUEST(.path = "", .max_bytes = 10, .extensions = many,
+                      .extensions_len = 9), "f.zz=z;", false);
+  assert_true(k->runs > 3);
 }
 EACH(batches)
 
