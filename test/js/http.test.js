@@ -419,6 +419,7 @@ test('libcurl: HTTP/2 where it is offered, on one connection', async (t) => {
   process.env.SBX_HTTP_TRANSPORT = 'libcurl';
   const sessions = new Set();
   const server = http2.createSecureServer(cert, hello);
+  server.open = sessions;
   server.on('session', (session) => {
     sessions.add(session);
   });
