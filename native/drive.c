@@ -536,6 +536,11 @@ int sbx_drive_start(uv_loop_t* loop, struct sbx_http* http,
   return 0;
 }
 
+void sbx_drive_retell(struct sbx_drive* d,
+                      const struct sbx_drive_events* events) {
+  d->events = *events;
+}
+
 void sbx_drive_input(struct sbx_drive* d, int64_t number, const void* bytes,
                      size_t len) {
   struct sbx_step_event event = {.type = SBX_STEP_INPUT,

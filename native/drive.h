@@ -23,6 +23,10 @@ int sbx_drive_start(uv_loop_t* loop, struct sbx_http* http,
                     const struct sbx_drive_events* events,
                     struct sbx_drive** out);
 
+/* From now on it tells these; what waits to be told comes to them, too. */
+void sbx_drive_retell(struct sbx_drive* d,
+                      const struct sbx_drive_events* events);
+
 /* An INPUT event. */
 void sbx_drive_input(struct sbx_drive* d, int64_t number, const void* bytes,
                      size_t len);

@@ -368,7 +368,7 @@ static const struct sbx_capability* e2b_capabilities(
       {"snapshots", "emulated", "archives of the workspace on this side"},
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
-      {"pause", "unsupported", "comes with a later version"},
+      {"pause", "native", NULL},
       {"watch", "unsupported", "comes with a later version"},
       {"computer", "unsupported", "comes with a later version"},
   };

@@ -14,7 +14,7 @@
 
 #include "remote_internal.h"
 
-enum { LIFE_MS = 60000, STOP_GRACE_MS = 2000, STOP_WAIT_MS = 6000 };
+enum { LINGER_MS = 1000, LIFE_MS = 60000, STOP_GRACE_MS = 2000, STOP_WAIT_MS = 6000 };
 
 /* ---- small things ---- */
 
@@ -103,8 +103,61 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
   return rc == 0 ? 0 : sbx__remote_no_memory(error, "request");
 }
 
+struct lingering {
+  struct sbx__remote_work work; /* first */
+  struct sbx_drive* drive;
+  uv_timer_t timer;
+};
+
+static void on_linger_closed(uv_handle_t* handle) {
+  free(handle->data);
+}
+
+static void linger_end(struct lingering* l) {
+  sbx__remote_unlink(&l->work);
+  sbx_drive_close(l->drive);
+  uv_close((uv_handle_t*) &l->timer, on_linger_closed);
+}
+
+static void linger_stop(struct sbx__remote_work* w,
+                        const struct sbx_error* error) {
+  (void) error;
+  linger_end((struct lingering*) w);
+}
+
+static void on_linger_late(uv_timer_t* timer) {
+  linger_end(timer->data);
+}
+
+static void on_linger_done(void* data, const struct sbx_error* error) {
+  (void) error;
+  linger_end(data);
+}
+
+void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive) {
+  struct lingering* l = calloc(1, sizeof(*l));
+  struct sbx_drive_events events = {l, NULL, on_linger_done};
+
+  if (l == NULL) {
+    sbx_drive_close(drive);
+    return;
+  }
+  l->work.stop = linger_stop;
+  l->drive = drive;
+  uv_timer_init(r->base.loop, &l->timer);
+  l->timer.data = l;
+  uv_timer_start(&l->timer, on_linger_late, LINGER_MS, 0);
+  uv_unref((uv_handle_t*) &l->timer);
+  sbx__remote_link(r, &l->work);
+  sbx_drive_retell(drive, &events);
+  sbx_drive_pause(drive, false);
+}
+
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,
                       struct sbx_error* error) {
+  if (r->state == SBX__REMOTE_RUNNING && r->paused)
+    return sbx_error_set(error, SBX_E_CONFLICT, 0, operation,
+                         "The sandbox is paused: resume() lets it go on.");
   if (r->state == SBX__REMOTE_RUNNING) return 0;
   return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, operation, "%s",
                        r->state == SBX__REMOTE_LOST
@@ -351,6 +404,7 @@ static void on_prepared(void* arg, const struct sbx_error* error,
   r->base.place.inside = r->root;
   r->base.place.host = result->made ? NULL : r->cwd;
   r->base.epoch++;
+  r->paused = false;
   r->touched = uv_now(r->base.loop);
   r->state = SBX__REMOTE_RUNNING;
   life_finish(l, NULL);
@@ -582,6 +636,35 @@ static void on_stop_late(uv_timer_t* timer) {
   on_quiet(l->remote);
 }
 
+static void end_processes(struct life* l) {
+  struct sbx_remote* r = l->remote;
+
+  if (r->processes == 0) {
+    end_others(l);
+    return;
+  }
+  uv_timer_init(r->base.loop, &l->timer);
+  l->timer.data = l;
+  l->timed = true;
+  uv_timer_start(&l->timer, on_stop_late, STOP_WAIT_MS, 0);
+  r->on_quiet = on_quiet;
+  sbx__remote_end_all(r, STOP_GRACE_MS);
+}
+
+static void on_woken(struct life* l, const struct sbx_error* error) {
+  struct sbx_remote* r = l->remote;
+
+  if (error != NULL && error->code != SBX_E_NOT_FOUND) {
+    r->state = SBX__REMOTE_RUNNING;
+    life_finish(l, error);
+    return;
+  }
+  r->paused = false;
+  sbx__remote_hold_all(r, false);
+  end_processes(l);
+}
+
+/* What is paused has to run to be ended. */
 void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   struct sbx_remote* r = (struct sbx_remote*) s;
   struct life* l;
@@ -593,16 +676,67 @@ void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   l = life_new(r, cb, NULL, arg);
   if (l == NULL) return;
   r->state = SBX__REMOTE_ENDING;
-  if (r->processes == 0) {
-    end_others(l);
-    return;
+  if (r->paused)
+    life_run(l, r->service->connect(r->account), on_woken);
+  else
+    end_processes(l);
+}
+
+/* ---- pausing ---- */
+
+static void on_paused(struct life* l, const struct sbx_error* error) {
+  struct sbx_remote* r = l->remote;
+
+  if (error != NULL) {
+    r->paused = false;
+    sbx__remote_hold_all(r, false);
   }
-  uv_timer_init(r->base.loop, &l->timer);
-  l->timer.data = l;
-  l->timed = true;
-  uv_timer_start(&l->timer, on_stop_late, STOP_WAIT_MS, 0);
-  r->on_quiet = on_quiet;
-  sbx__remote_end_all(r, STOP_GRACE_MS);
+  life_finish(l, error);
+}
+
+static void on_unpaused(struct life* l, const struct sbx_error* error) {
+  struct sbx_remote* r = l->remote;
+
+  if (error == NULL) {
+    r->paused = false;
+    r->touched = uv_now(r->base.loop);
+    sbx__remote_hold_all(r, false);
+  }
+  life_finish(l, error);
+}
+
+static struct life* pausing_new(struct sbx_remote* r, const char* operation,
+                                bool paused, sbx_done_cb cb, void* arg) {
+  struct sbx_error error;
+
+  if (r->state != SBX__REMOTE_RUNNING) {
+    sbx__remote_check(r, operation, &error);
+    answer(r, cb, NULL, arg, false, &error);
+    return NULL;
+  }
+  if (r->paused == paused) {
+    answer(r, cb, NULL, arg, false, NULL);
+    return NULL;
+  }
+  return life_new(r, cb, NULL, arg);
+}
+
+void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  struct life* l = pausing_new(r, "pause", true, cb, arg);
+
+  if (l == NULL) return;
+  r->paused = true; /* streams may be cut before the answer comes */
+  sbx__remote_hold_all(r, true);
+  life_run(l, r->service->stop(r->account), on_paused);
+}
+
+void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  struct life* l = pausing_new(r, "unpause", false, cb, arg);
+
+  if (l != NULL)
+    life_run(l, r->service->connect(r->account), on_unpaused);
 }
 
 /* ---- the end ---- */
@@ -800,7 +934,8 @@ void sbx__remote_use(struct sbx_remote* r) {
   uint64_t now = uv_now(r->base.loop);
   struct sbx_error error;
 
-  if (r->state != SBX__REMOTE_RUNNING || r->account->timeout_ms == 0 ||
+  if (r->state != SBX__REMOTE_RUNNING || r->paused ||
+      r->account->timeout_ms == 0 ||
       r->service->touch == NULL || r->touching != NULL ||
       now - r->touched < r->account->timeout_ms / 4)
     return;

@@ -17,6 +17,9 @@ void sbx_remote_create(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
 void sbx_remote_connect(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
 void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
 void sbx_remote_destroy(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+/* The machine stands still, with all that runs in it. */
+void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
+void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
 void sbx_remote_touch(struct sbx_sandbox* s);
 void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
 int sbx_remote_file_try(struct sbx_sandbox* s, int scope,
@@ -50,6 +53,7 @@ const struct sbx_capability* sbx_remote_capabilities(struct sbx_sandbox* s,
   .find = sbx_remote_find, .create = sbx_remote_create,         \
   .connect = sbx_remote_connect, .stop = sbx_remote_stop,       \
   .resume = sbx_remote_connect, .destroy = sbx_remote_destroy,  \
+  .pause = sbx_remote_pause, .unpause = sbx_remote_unpause,     \
   .touch = sbx_remote_touch, .close = sbx_remote_close,         \
   .file_try = sbx_remote_file_try, .file = sbx_remote_file,     \
   .spawn = sbx_remote_spawn,                                    \

@@ -31,7 +31,10 @@ static void finish(struct sbx__command* c, const struct sbx_error* error,
                                  .stderr_text = c->stderr_text,
                                  .stderr_len = c->stderr_len};
 
-  sbx_drive_close(c->drive);
+  if (error == NULL)
+    sbx__remote_linger(c->remote, c->drive);
+  else
+    sbx_drive_close(c->drive);
   c->drive = NULL;
   events.on_end(events.data, &end);
   free(c);

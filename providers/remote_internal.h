@@ -46,6 +46,7 @@ struct sbx_remote {
   char* shell;
   enum sbx__remote_state state;
   bool closing;
+  bool paused; /* streams are cut, and come back with unpause */
   struct sbx_error error; /* LOST */
   uint64_t touched;       /* uv_now of the last extension of its time */
   struct sbx_drive* touching;
@@ -73,6 +74,11 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
 /* 0 where it runs; else `error` says why not. */
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,
                       struct sbx_error* error);
+
+/* Takes over a drive whose owner knows all it wants: it is closed when its
+ * stream has ended, so that the connection can be used again, or after a second.
+ */
+void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
 
 /* The sandbox is used: its time may have to be extended. */
 void sbx__remote_use(struct sbx_remote* r);
@@ -140,6 +146,10 @@ void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
                   const char* operation, sbx__job_cb cb, void* arg);
 
 /* ---- remote_process.c ---- */
+
+/* Time limits stand still; afterwards they go on, and every process whose stream
+ * was cut meanwhile is attached to again. */
+void sbx__remote_hold_all(struct sbx_remote* r, bool held);
 
 /* Ends every process of this object: TERM, `grace_ms`, KILL. */
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms);

@@ -62,6 +62,7 @@ struct remote_process {
   size_t on_way;
   uv_timer_t limit; /* time limit, then the wait for a killed one's end */
   bool limited;
+  uint64_t limit_left; /* while the sandbox is paused */
   uv_timer_t retry;
   bool retrying;
   unsigned holds; /* handles, jobs and callbacks that need the memory */
@@ -219,6 +220,10 @@ static void let_go(struct remote_process* p) {
   if (r == NULL) return;
   p->remote = NULL;
   sbx__remote_forget_probe(r, p);
+  if (p->ended && p->drive != NULL) {
+    sbx__remote_linger(r, p->drive);
+    p->drive = NULL;
+  }
   drop_drive(p);
   timer_close(&p->limit, &p->limited);
   timer_close(&p->retry, &p->retrying);
@@ -478,6 +483,7 @@ static void on_broken(struct remote_process* p,
     come_back(p);
     return;
   }
+  if (p->remote->paused) return; /* hold_all goes on with it */
   p->error = *error;
   if (p->ending && !p->killing && p->kill_tries == 0) {
     settle_killed(p);
@@ -720,6 +726,31 @@ static void on_stop(struct sbx__remote_work* w,
     settle_killed(p);
   else
     settle_failed(p, error, p->pid != 0 || !is_absence(&p->error));
+}
+
+static void hold(struct remote_process* p, bool held) {
+  if (held && p->limited) {
+    p->limit_left = uv_timer_get_due_in(&p->limit);
+    uv_timer_stop(&p->limit);
+  } else if (!held && p->limited) {
+    uv_timer_start(&p->limit, p->ending ? on_kill_wait : on_timeout,
+                   p->limit_left, 0);
+  }
+  if (held || p->drive != NULL || p->retrying || p->pid == 0) return;
+  p->tries = 0;
+  come_back(p);
+}
+
+/* What comes back may end. */
+void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
+  struct sbx__remote_work* w = r->works;
+
+  while (w != NULL) {
+    struct sbx__remote_work* next = w->next;
+
+    if (w->stop == on_stop) hold(of_work(w), held);
+    w = next;
+  }
 }
 
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms) {

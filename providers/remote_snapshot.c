@@ -353,7 +353,7 @@ static void create(struct snap* s) {
 static void read_archive(uv_work_t* work) {
   struct snap* s = work->data;
   char name[272];
-  struct stat st;
+  struct statx st;
   ssize_t n = 0;
   int store = open_store(s);
   int fd;
@@ -362,10 +362,11 @@ static void read_archive(uv_work_t* work) {
   snprintf(name, sizeof(name), "%s.tar", s->id);
   fd = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   close(store);
-  if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size <= ARCHIVE_MAX)
-    s->data = malloc((size_t) st.st_size + 1);
-  while (s->data != NULL && s->len < (size_t) st.st_size) {
-    n = read(fd, s->data + s->len, (size_t) st.st_size - s->len);
+  if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &st) == 0 &&
+      st.stx_size <= ARCHIVE_MAX)
+    s->data = malloc((size_t) st.stx_size + 1);
+  while (s->data != NULL && s->len < (size_t) st.stx_size) {
+    n = read(fd, s->data + s->len, (size_t) st.stx_size - s->len);
     if (n <= 0) break;
     s->len += (size_t) n;
   }

@@ -88,7 +88,7 @@ test('stop pauses with an empty process table, start goes on with the files', as
   assert.equal((await handle.wait()).killed, true);
   assert.equal(fake.sandboxes.get(sandboxId).state, 'paused');
   assert.deepEqual(await sandbox.start(), { outcome: 'connected' });
-  assert.equal((await sandbox.executeCommand('cat file; pgrep -x sleep')).stdout, 'kept\n');
+  assert.equal((await sandbox.executeCommand('cat file; ps -eo args | grep -x "sleep 1000"')).stdout, 'kept\n');
   assert.deepEqual(await sandbox.processes.list(), []);
   await sandbox._destroy();
   assert.equal(fake.sandboxes.get(sandboxId)?.state ?? 'gone', 'gone');
@@ -154,6 +154,22 @@ test('use extends the time, idleness does not', async () => {
     await sandbox.run('true').catch(() => {});
     return touches() > 0;
   });
+  await sandbox.destroy();
+});
+
+test('pause and resume: what runs stands still and goes on', async () => {
+  const sandbox = await createSandbox({ provider: provider() });
+  const child = await sandbox.processes.start('i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo $i; sleep 0.1; done; exit 6', { timeout: 60_000 });
+  await until(() => child.stdout.includes('3\n'));
+  await sandbox.pause();
+  assert.equal(fake.sandboxes.get(idOf(sandbox)).state, 'paused');
+  await assert.rejects(sandbox.run('true'), { code: 'conflict', message: /paused/ });
+  await sandbox.pause();
+  await sandbox.resume();
+  const result = await child.wait();
+  assert.equal(result.exitCode, 6);
+  assert.equal(result.stdout, Array.from({ length: 30 }, (_, i) => `${i + 1}\n`).join(''));
+  await sandbox.pause();
   await sandbox.destroy();
 });
 
