@@ -35,7 +35,7 @@ struct sbx_kit_call {
   enum phase phase;
   int code; /* of a call that is done */
   char nonce[SBX__NONCE_SIZE];
-  char upload[PATH_MAX]; /* private file; "" if the content goes with the call */
+  char upload[PATH_MAX]; /* private file; "" if the content goes along */
   char* download;
   struct sbx__command command;
   struct sbx__answer answer;
@@ -75,7 +75,7 @@ static uint64_t inline_max(const struct sbx_kit_call* call, uint64_t most) {
   return want < most ? want : most;
 }
 
-/* --- the commands ---------------------------------------------------------- */
+/* --- the commands --------------------------------------------------------- */
 
 static bool is_text(const struct sbx_file_request* r) {
   return !memchr(r->data, 0, r->data_len) &&
@@ -276,7 +276,7 @@ static int make(struct sbx_kit_call* call) {
   return 0;
 }
 
-/* --- before a text replaces what may be no text ---------------------------- */
+/* --- before a text replaces what may be no text --------------------------- */
 
 static bool needs_guard(const struct sbx_file_request* r) {
   return r->verb == SBX_FILE_WRITE && r->flags & SBX_FILE_TEXT &&
@@ -326,7 +326,7 @@ static int guard_end(struct sbx_kit_call* call) {
   return make(call);
 }
 
-/* --- life ------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------- */
 
 static int check_names(struct sbx_kit_call* call, const char* path) {
   const char* at = path;
@@ -427,7 +427,7 @@ void sbx_kit_call_next(struct sbx_kit_call* call, struct sbx_kit_next* out) {
   }
 }
 
-/* --- answers --------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 static int download_feed(struct sbx_kit_call* call, const char* bytes,
                          size_t len) {

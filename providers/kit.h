@@ -52,7 +52,8 @@ int sbx_kit_call_feed(struct sbx_kit_call* call, const char* bytes, size_t len);
 /* The command ended so; stderr_text for messages. */
 int sbx_kit_call_ran(struct sbx_kit_call* call, int exit_code,
                      const char* stderr_text, size_t stderr_len);
-int sbx_kit_call_moved(struct sbx_kit_call* call, const struct sbx_error* error);
+int sbx_kit_call_moved(struct sbx_kit_call* call,
+                       const struct sbx_error* error);
 
 /* After DONE: 0 and the result, whose data the caller frees; or a negative code
  * with `error` as Local would fill it. */

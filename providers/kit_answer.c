@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- between the marks ----------------------------------------------------- */
+/* --- between the marks ---------------------------------------------------- */
 
 void sbx__answer_start(struct sbx__answer* a, const char* nonce, bool base64,
                        size_t limit) {
@@ -143,7 +143,7 @@ void sbx__answer_free(struct sbx__answer* a) {
   memset(a, 0, sizeof(*a));
 }
 
-/* --- numbers and times ----------------------------------------------------- */
+/* --- numbers and times ---------------------------------------------------- */
 
 int sbx__number_parse(const char* text, size_t len, uint64_t* out) {
   uint64_t number = 0;
@@ -240,7 +240,7 @@ void sbx__time_format(int64_t ms, char out[40]) {
            (int)(rest / 1000 % 60), (int)(rest % 1000));
 }
 
-/* --- facts ----------------------------------------------------------------- */
+/* --- facts ---------------------------------------------------------------- */
 
 static uint8_t type_of(uint32_t mode) {
   if (S_ISREG(mode)) return SBX_TYPE_FILE;
@@ -286,7 +286,7 @@ int sbx__facts_parse(const char* text, size_t len, struct sbx_file_stat* out) {
   return 0;
 }
 
-/* --- errors ---------------------------------------------------------------- */
+/* --- errors --------------------------------------------------------------- */
 
 const char* sbx__kit_quote(const char* text, size_t len,
                            char out[SBX__QUOTE_SIZE]) {

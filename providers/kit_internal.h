@@ -16,7 +16,7 @@ enum {
 /* 32 hexadecimal digits nobody can guess. */
 int sbx__kit_nonce(char out[SBX__NONCE_SIZE]);
 
-/* --- kit_scripts.c: the shell text ----------------------------------------- */
+/* --- kit_scripts.c: the shell text ---------------------------------------- */
 
 enum sbx__script {
   SBX__SH_END,
@@ -45,7 +45,7 @@ enum sbx__script {
 /* Not NUL-terminated. */
 const char* sbx__kit_script(enum sbx__script script, size_t* len);
 
-/* --- kit_command.c: an argv ------------------------------------------------ */
+/* --- kit_command.c: an argv ----------------------------------------------- */
 
 /* Zeroed memory is an empty one. */
 struct sbx__command {
@@ -60,7 +60,7 @@ struct sbx__command {
   bool too_long; /* an argument that Linux does not take */
 };
 
-/* /bin/sh -c with these scripts (ended by SHEND) and nonce, PATH, private folder
+/* /bin/sh -c with these scripts (up to SH_END) and nonce, PATH, private folder
  * and root as the first arguments. */
 void sbx__command_shell(struct sbx__command* c,
                         const struct sbx_kit_place* place, const char* nonce,
@@ -80,7 +80,7 @@ const char* sbx__kit_folder(const struct sbx_kit_place* place);
 int sbx__command_finish(struct sbx__command* c);
 void sbx__command_free(struct sbx__command* c);
 
-/* --- kit_answer.c: what came back ------------------------------------------ */
+/* --- kit_answer.c: what came back ----------------------------------------- */
 
 /* What lies between the marks; what comes before them is dropped. */
 struct sbx__answer {

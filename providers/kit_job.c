@@ -121,7 +121,7 @@ void sbx_kit_job_free(struct sbx_kit_job* job) {
   free(job);
 }
 
-/* --- answers --------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 static bool take_number(const char** at, const char* end, uint64_t* out) {
   const char* space = memchr(*at, ' ', (size_t)(end - *at));

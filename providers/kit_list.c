@@ -25,7 +25,7 @@ struct items {
   size_t size;
 };
 
-/* --- find's arguments ------------------------------------------------------ */
+/* --- find's arguments ----------------------------------------------------- */
 
 /* As a pattern that means only itself. */
 static void add_pattern(struct sbx__command* c, const char* before,
@@ -75,7 +75,7 @@ void sbx__list_command(struct sbx__command* c,
   add_hidden(c, !walk || r->flags & SBX_FILE_HIDDEN);
 }
 
-/* --- order ----------------------------------------------------------------- */
+/* --- order ---------------------------------------------------------------- */
 
 /* A folder's content right behind its name. */
 static int walk_order(const char* a, size_t a_len, const char* b,
@@ -120,7 +120,7 @@ static struct item* items_add(struct items* items) {
   return item;
 }
 
-/* --- names ----------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------- */
 
 /* A relative path that stays where it is. */
 static bool is_name(const char* name, size_t len) {
@@ -163,7 +163,7 @@ static bool take_string(const char** at, const char* end, const char** text,
   return true;
 }
 
-/* --- find's own records ---------------------------------------------------- */
+/* --- find's own records --------------------------------------------------- */
 
 static uint8_t type_of_letter(char letter) {
   if (letter == 'd') return SBX_TYPE_DIRECTORY;
@@ -232,7 +232,7 @@ static int records_parse(struct items* items, const char* at,
   return records_links(items, start, end);
 }
 
-/* --- names, links, facts --------------------------------------------------- */
+/* --- names, links, facts -------------------------------------------------- */
 
 static const char* without_dot(const char* name, size_t* len) {
   if (*len > 2 && name[0] == '.' && name[1] == '/') {
@@ -342,7 +342,7 @@ static int plain_parse(struct items* items, const char* at, const char* end) {
   return rc;
 }
 
-/* --- packing --------------------------------------------------------------- */
+/* --- packing -------------------------------------------------------------- */
 
 static int pack_items(const struct sbx_file_request* r, struct items* items,
                       struct sbx_file_result* result) {
@@ -381,7 +381,7 @@ int sbx__list_answer(const struct sbx_file_request* request, const char* text,
   return rc;
 }
 
-/* --- contents for a search ------------------------------------------------- */
+/* --- contents for a search ------------------------------------------------ */
 
 static uint64_t batch_of(const struct sbx_file_request* r) {
   uint64_t batch = r->max_bytes ? r->max_bytes : BATCH;

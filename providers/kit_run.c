@@ -43,7 +43,7 @@ static int fail_memory(struct sbx_error* error) {
                        "Out of memory.");
 }
 
-/* --- the argv -------------------------------------------------------------- */
+/* --- the argv ------------------------------------------------------------- */
 
 static bool is_variable(const char* name, size_t len) {
   if (len == 0 || (name[0] >= '0' && name[0] <= '9')) return false;
@@ -209,7 +209,7 @@ void sbx_kit_run_free(struct sbx_kit_run* run) {
   free(run);
 }
 
-/* --- how it ended ---------------------------------------------------------- */
+/* --- how it ended --------------------------------------------------------- */
 
 static enum sbx_kit_run_end end_of(char kind) {
   switch (kind) {
@@ -243,7 +243,7 @@ static void settle(struct sbx_kit_run* run, int exit_code, int signal) {
   run->events.on_exit(run->events.data, &out);
 }
 
-/* --- marks ----------------------------------------------------------------- */
+/* --- marks ---------------------------------------------------------------- */
 
 enum match { NO_MATCH, PART, WHOLE };
 

@@ -245,7 +245,7 @@ static int signal_it(struct kit* k, pid_t pid, int signo) {
   return job_run(k, job);
 }
 
-/* --- how it ends ----------------------------------------------------------- */
+/* --- how it ends ---------------------------------------------------------- */
 
 static void ends_body(struct kit* k) {
   for (int spool = 0; spool < 2; spool++) {
@@ -322,7 +322,7 @@ static void what_cannot_start_body(struct kit* k) {
 }
 EACH(what_cannot_start)
 
-/* --- bytes ----------------------------------------------------------------- */
+/* --- bytes ---------------------------------------------------------------- */
 
 static void marks_of_others_pass_body(struct kit* k) {
   const char* texts[] = {
@@ -384,7 +384,7 @@ static void input_reaches_it_body(struct kit* k) {
 }
 EACH(input_reaches_it)
 
-/* --- what it is given ------------------------------------------------------ */
+/* --- what it is given ----------------------------------------------------- */
 
 static void variables_body(struct kit* k) {
   const char* argv[] = {"/usr/bin/env"};
@@ -457,7 +457,7 @@ static void many_arguments(void** state) {
   kit_close(&k);
 }
 
-/* --- signals --------------------------------------------------------------- */
+/* --- signals -------------------------------------------------------------- */
 
 static void signals_reach_it_body(struct kit* k) {
   const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGQUIT};
@@ -568,7 +568,7 @@ static void time_is_limited_body(struct kit* k) {
 }
 EACH(time_is_limited)
 
-/* --- later hosts ----------------------------------------------------------- */
+/* --- later hosts ---------------------------------------------------------- */
 
 static void follow(struct kit* k, struct service* s, pid_t pid,
                    const uint64_t offsets[2]) {

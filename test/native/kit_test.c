@@ -20,7 +20,7 @@ static void each_shell(kit_body body) {
   }
 }
 
-/* --- the table ------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 static void table_make(struct kit* k) {
   char script[1024];
@@ -85,7 +85,7 @@ static void exists_is_never_an_error_body(struct kit* k) {
 }
 EACH(exists_is_never_an_error)
 
-/* --- links ----------------------------------------------------------------- */
+/* --- links ---------------------------------------------------------------- */
 
 static void links_as_commands_see_them_body(struct kit* k) {
   char script[1024];
@@ -124,7 +124,7 @@ static void links_as_commands_see_them_body(struct kit* k) {
 }
 EACH(links_as_commands_see_them)
 
-/* --- writing --------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 static void write_keeps_what_there_was_body(struct kit* k) {
   kit_shell(k, "printf 1 > run; chmod 755 run; printf 1 > a; ln a b;"
@@ -240,7 +240,7 @@ static void limits_of_a_read_body(struct kit* k) {
 }
 EACH(limits_of_a_read)
 
-/* --- times ----------------------------------------------------------------- */
+/* --- times ---------------------------------------------------------------- */
 
 static struct answer put_if(struct kit* k, const char* text, int64_t ms,
                             unsigned flags) {
@@ -284,7 +284,7 @@ static void stale_writes_body(struct kit* k) {
 }
 EACH(stale_writes)
 
-/* --- many at once ---------------------------------------------------------- */
+/* --- many at once --------------------------------------------------------- */
 
 /* In processes of their own, for each waits for its shell. */
 static int race(struct kit* k, int count, const struct sbx_file_request* r,
@@ -349,7 +349,7 @@ static void broken_locks_body(struct kit* k) {
 }
 EACH(broken_locks)
 
-/* --- copy and move --------------------------------------------------------- */
+/* --- copy and move -------------------------------------------------------- */
 
 static void copies_body(struct kit* k) {
   kit_shell(k, "mkdir -p t/a t/ro; printf 1 > t/a/f; chmod 755 t/a/f;"
@@ -443,7 +443,7 @@ static void special_files_do_not_block_body(struct kit* k) {
 }
 EACH(special_files_do_not_block)
 
-/* --- lists ----------------------------------------------------------------- */
+/* --- lists ---------------------------------------------------------------- */
 
 static void lists_body(struct kit* k) {
   char script[512];
@@ -491,7 +491,7 @@ static void unreadable_folders_body(struct kit* k) {
 }
 EACH(unreadable_folders)
 
-/* --- names ----------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------- */
 
 /* What a hostile sandbox would write to look like an answer. */
 static const char* const odd[] = {
@@ -566,7 +566,7 @@ static void contents_that_look_like_answers_body(struct kit* k) {
 }
 EACH(contents_that_look_like_answers)
 
-/* --- search ---------------------------------------------------------------- */
+/* --- search --------------------------------------------------------------- */
 
 static void gathered(struct kit* k, struct sbx_file_request r,
                      const char* text, bool more) {
