@@ -1,5 +1,5 @@
-/* A command of a launcher: its pipes on the loop, its stdin queue, its time limit
- * and its end.
+/* A command of a launcher: its pipes on the loop, its stdin queue, its time
+ * limit and its end.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

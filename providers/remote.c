@@ -14,7 +14,12 @@
 
 #include "remote_internal.h"
 
-enum { LINGER_MS = 1000, LIFE_MS = 60000, STOP_GRACE_MS = 2000, STOP_WAIT_MS = 6000 };
+enum {
+  LINGER_MS = 1000,
+  LIFE_MS = 60000,
+  STOP_GRACE_MS = 2000,
+  STOP_WAIT_MS = 6000
+};
 
 /* ---- small things ---- */
 

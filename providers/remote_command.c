@@ -1,4 +1,4 @@
-/* Commands that the remote kit wants run: to their end, stdout to its parser. */
+/* Commands that the remote kit wants run: to their end, stdout to a parser. */
 #include <stdlib.h>
 #include <string.h>
 

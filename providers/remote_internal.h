@@ -76,8 +76,8 @@ int sbx__remote_check(const struct sbx_remote* r, const char* operation,
                       struct sbx_error* error);
 
 /* Takes over a drive whose owner knows all it wants: it is closed when its
- * stream has ended, so that the connection can be used again, or after a second.
- */
+ * stream has ended, so that the connection can be used again, or after a
+ * second. */
 void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
 
 /* The sandbox is used: its time may have to be extended. */
@@ -85,7 +85,11 @@ void sbx__remote_use(struct sbx_remote* r);
 
 /* Whether the machine is still there, after something broke. Where it is not,
  * the sandbox is LOST when `cb` runs, which may be at once. */
-enum sbx__remote_life { SBX__REMOTE_ALIVE, SBX__REMOTE_DEAD, SBX__REMOTE_UNKNOWN };
+enum sbx__remote_life {
+  SBX__REMOTE_ALIVE,
+  SBX__REMOTE_DEAD,
+  SBX__REMOTE_UNKNOWN
+};
 typedef void (*sbx__probe_cb)(void* arg, enum sbx__remote_life life);
 void sbx__remote_probe(struct sbx_remote* r, sbx__probe_cb cb, void* arg);
 void sbx__remote_forget_probe(struct sbx_remote* r, void* arg);
@@ -147,8 +151,8 @@ void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
 
 /* ---- remote_process.c ---- */
 
-/* Time limits stand still; afterwards they go on, and every process whose stream
- * was cut meanwhile is attached to again. */
+/* Time limits stand still; afterwards they go on, and every process whose
+ * stream was cut meanwhile is attached to again. */
 void sbx__remote_hold_all(struct sbx_remote* r, bool held);
 
 /* Ends every process of this object: TERM, `grace_ms`, KILL. */

@@ -45,7 +45,8 @@ static const char unpack_script[] =
     "[ \"$3\" ] || rm -f \"$1\"\n"
     "[ \"$4\" ] || exit $r\n"
     "if [ $r != 0 ]; then rm -rf \"$s\"; exit $r; fi\n"
-    "find . -mindepth 1 -maxdepth 1 ! -name \"$s\" -exec mv {} \"$s/old/\" \\;\n"
+    "find . -mindepth 1 -maxdepth 1 ! -name \"$s\" "
+    "-exec mv {} \"$s/old/\" \\;\n"
     "find \"$s/new\" -mindepth 1 -maxdepth 1 -exec mv {} . \\;\n"
     "rm -rf \"$s\"\n";
 
@@ -419,7 +420,8 @@ static void put_back(struct snap* s) {
 
 static struct snap* waiting_of(struct sbx_remote* r) {
   for (struct sbx__remote_work* w = r->works; w != NULL; w = w->next)
-    if (w->stop == on_stop && ((struct snap*) w)->timed) return (struct snap*) w;
+    if (w->stop == on_stop && ((struct snap*) w)->timed)
+      return (struct snap*) w;
   return NULL;
 }
 
