@@ -482,12 +482,18 @@ static void sbx__attributes(struct sbx__filter* f, unsigned action) {
     sbx__if_equal(f, (unsigned) calls[i], action);
 }
 
-/* A lease makes those wait who open the file, and its owner may take one. */
-static void sbx__leases(struct sbx__filter* f) {
+/* A lease makes those wait who open the file, and its owner may take one. Who
+ * owns a descriptor gets signals of any number from it: the launcher has the ids
+ * of the commands, and before ABI 6 others may have them. */
+static void sbx__fcntl(struct sbx__filter* f,
+                       const struct sbx_seccomp_outside* o) {
+  unsigned action = o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM);
   unsigned short block = sbx__begin(f, SYS_fcntl);
 
   sbx__load_arg(f, 1);
-  sbx__if_equal(f, F_SETLEASE, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, F_SETOWN, action);
+  sbx__if_equal(f, F_SETOWN_EX, action);
+  if (!o->own_ids) sbx__if_equal(f, F_SETLEASE, SBX__ERRNO(EPERM));
   sbx__return(f, SECCOMP_RET_ALLOW);
   sbx__end(f, block);
 }
@@ -527,6 +533,8 @@ static void sbx__ioctl_outside(struct sbx__filter* f,
   sbx__if_equal(f, TIOCSTI, SBX__ERRNO(EPERM));
   sbx__if_equal(f, TIOCLINUX, SBX__ERRNO(EPERM));
   sbx__if_equal(f, SBX__FS_VERSION, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, FIOSETOWN, o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM));
+  sbx__if_equal(f, SIOCSPGRP, o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM));
   if (!o->own_ids && o->notify)
     sbx__if_equal(f, SBX__TIOCGPTPEER, SBX__NOTIFY);
   for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -605,10 +613,8 @@ static void sbx__build_outside(struct sbx__filter* f,
     sbx__no_truncate(f, SYS_open, 1);
 #endif
   }
-  if (!o->own_ids) {
-    sbx__attributes(f, action);
-    sbx__leases(f);
-  }
+  if (!o->own_ids) sbx__attributes(f, action);
+  sbx__fcntl(f, o);
   sbx__modes(f, o->notify);
   sbx__ioctl_outside(f, o);
   sbx__personality(f);
