@@ -463,23 +463,33 @@ static void sbx__signals(struct sbx__filter* f,
   sbx__shield_from(f, SYS_rt_tgsigqueueinfo, 1, o, SECCOMP_RET_ALLOW);
 }
 
-/* Where commands have the ids of others, the kernel would let them change the
- * attributes of every file that those own: Landlock knows none of these. */
-static void sbx__attributes(struct sbx__filter* f, unsigned action) {
+/* Landlock knows none of these. The first ask for the right to write, which
+ * some files give to everybody, and a watch for the right to read, so that it
+ * tells what is made in any folder. The others are the owner's: where commands
+ * have the ids of others, that is what those own. */
+static void sbx__attributes(struct sbx__filter* f, bool own_ids,
+                            unsigned action) {
   static const int calls[] = {
-      SYS_fchmod,      SYS_fchmodat,    SBX_SYS_FCHMODAT2, SYS_fchown,
-      SYS_fchownat,    SYS_utimensat,   SYS_setxattr,      SYS_lsetxattr,
-      SYS_fsetxattr,   SYS_removexattr, SYS_lremovexattr,  SYS_fremovexattr,
-      SYS_inotify_add_watch,
+      SYS_utimensat,    SYS_setxattr,    SYS_lsetxattr,
+      SYS_fsetxattr,    SYS_removexattr, SYS_lremovexattr,
+      SYS_fremovexattr, SYS_inotify_add_watch,
+#ifdef SYS_utime
+      SYS_utime,        SYS_utimes,      SYS_futimesat,
+#endif
+  };
+  static const int owners[] = {
+      SYS_fchmod, SYS_fchmodat, SBX_SYS_FCHMODAT2, SYS_fchown, SYS_fchownat,
 #ifdef SYS_chmod
-      SYS_chmod,       SYS_chown,       SYS_lchown,        SYS_utime,
-      SYS_utimes,      SYS_futimesat,
+      SYS_chmod,  SYS_chown,    SYS_lchown,
 #endif
   };
   size_t i;
 
   for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
     sbx__if_equal(f, (unsigned) calls[i], action);
+  if (own_ids) return;
+  for (i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+    sbx__if_equal(f, (unsigned) owners[i], action);
 }
 
 /* A lease makes those wait who open the file, and its owner may take one. Who
@@ -613,7 +623,7 @@ static void sbx__build_outside(struct sbx__filter* f,
     sbx__no_truncate(f, SYS_open, 1);
 #endif
   }
-  if (!o->own_ids) sbx__attributes(f, action);
+  sbx__attributes(f, o->own_ids, action);
   sbx__fcntl(f, o);
   sbx__modes(f, o->notify);
   sbx__ioctl_outside(f, o);

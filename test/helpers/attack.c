@@ -1,7 +1,7 @@
 /* Tries what a hostile command would: reaching files and processes of the host.
  *   attack [--all] HOST_PID OUTSIDE PORT
- * OUTSIDE is a folder with the files "secret" and "socket" (a Unix socket that
- * somebody listens on; the same name without the folder is an abstract one),
+ * OUTSIDE is a folder with the files "secret", "writable" by all, and "socket" (a
+ * Unix socket that somebody listens on; the same name without the folder is an abstract one),
  * PORT a TCP port of localhost that is not declared. Prints the name of each
  * attempt that worked, then "done N"; with --all each name, a tab and -1 if it
  * worked, else the kernel's answer as a number.
@@ -231,7 +231,7 @@ static void attributes(void) {
   int readable = open("/etc/passwd", O_RDONLY);
   int path = open(secret, O_PATH);
   int flags = 0x80; /* no access times */
-  char name[64];
+  char name[64], writable[5000];
 
   result("chmod", chmod(secret, 0777) == 0);
   result("fchmodat", fchmodat(AT_FDCWD, secret, 0777, 0) == 0);
@@ -247,6 +247,12 @@ static void attributes(void) {
   result("utimensat", utimensat(AT_FDCWD, secret, times, 0) == 0);
   result("futimens", futimens(readable, NULL) == 0);
   result("utimes", utimes(secret, old) == 0);
+  snprintf(writable, sizeof(writable), "%s/writable", outside);
+  result("times of what all may write",
+         utimensat(AT_FDCWD, writable, NULL, 0) == 0);
+  result("attribute of what all may write",
+         setxattr(writable, "user.x", "1", 1, 0) == 0);
+  result("utime of what all may write", utimes(writable, NULL) == 0);
   result("setxattr", setxattr(secret, "user.x", "1", 1, 0) == 0);
   result("fsetxattr", fsetxattr(readable, "user.x", "1", 1, 0) == 0);
   result("removexattr", removexattr(secret, "user.keep") == 0);
@@ -545,11 +551,25 @@ static int orphans(long n) {
   return 0;
 }
 
-static int nest(long n) {
-  for (long i = 0; i < n; i++)
-    if (mkdir("d", i % 1000 == 999 ? 0700 : 0755) != 0 || chdir("d") != 0)
+/* Landlock walks up to the root at each step, so the tree grows at its top:
+ * what is there already moves into the deepest folder of a new piece. */
+static int nest_piece(int base, long n) {
+  if (mkdirat(base, "piece", 0755) != 0) return 1;
+  if (fchdir(base) != 0 || chdir("piece") != 0) return 1;
+  for (long i = 1; i < n; i++)
+    if (mkdir("d", i % 100 == 99 ? 0700 : 0755) != 0 || chdir("d") != 0)
       return 1;
-  return mkdir("closed", 0) != 0;
+  if (renameat(base, "nest", AT_FDCWD, "d") != 0 && errno != ENOENT) return 1;
+  if (mkdir("closed", 0) != 0) return 1;
+  return renameat(base, "piece", base, "nest") != 0;
+}
+
+static int nest(long n) {
+  int base = open(".", O_RDONLY | O_DIRECTORY);
+
+  for (; n > 0; n -= 200)
+    if (nest_piece(base, n < 200 ? n : 200) != 0) return 1;
+  return 0;
 }
 
 static int kill_by_owner(pid_t pid) {

@@ -31,6 +31,8 @@ export async function bait() {
   const folder = fs.mkdtempSync(path.join(tmpdir(), 'outside-'));
   fs.chmodSync(folder, 0o755);
   fs.writeFileSync(path.join(folder, 'secret'), 'do-not-leak-me\n', { mode: 0o644 });
+  fs.writeFileSync(path.join(folder, 'writable'), '');
+  fs.chmodSync(path.join(folder, 'writable'), 0o666);
   const listen = at => new Promise(resolve => {
     const server = net.createServer(socket => socket.on('error', () => {}).end('reached'));
     server.listen(at, () => resolve(server));

@@ -49,7 +49,8 @@ const contents = ['read secret', 'list outside', 'symbolic link', 'read by ../..
 const changes = [
   'write secret', 'truncate', 'truncate by open', 'create outside', 'hard link', 'hard link by descriptor', 'rename in', 'rename out',
   'remove', 'make folder', 'change /usr', 'host name', 'cron', 'chmod', 'fchmodat', 'fchmodat2', 'chmod folder', 'chmod by descriptor',
-  'chmod by link', 'fchmod', 'chown', 'lchown', 'fchown', 'fchownat empty', 'utimensat', 'futimens', 'utimes', 'setxattr', 'fsetxattr',
+  'chmod by link', 'fchmod', 'chown', 'lchown', 'fchown', 'fchownat empty', 'utimensat', 'futimens', 'utimes', 'times of what all may write',
+  'utime of what all may write', 'attribute of what all may write', 'setxattr', 'fsetxattr',
   'setxattrat', 'removexattr', 'file flags', 'file_setattr', 'open by handle', 'sysctl', 'core_pattern', 'transparent huge pages',
   'control group', 'hostname by sysctl',
 ];
