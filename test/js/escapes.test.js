@@ -160,7 +160,9 @@ row(8, 'set-id programs and file capabilities', async context => {
 row(9, 'capabilities', async context => {
   fails(['sethostname', 'clock', 'lower nice', 'real time', 'kernel log', 'swap', 'module', 'kexec', 'fanotify', 'open by handle'])(context);
   const sets = (await ok(context, 'grep ^Cap /proc/self/status')).trim().split('\n');
-  assert.deepEqual(sets.map(line => line.split('\t')[1]), Array(5).fill('0000000000000000'));
+  // A plain user cannot give up what is only a bound, and nothing can fill.
+  const held = sets.filter(line => root || context.level === 'full' || !line.startsWith('CapBnd'));
+  for (const line of held) assert.match(line, /\t0000000000000000$/);
 });
 
 row(10, 'keyrings', fails(['keyctl', 'add_key']));
@@ -326,7 +328,7 @@ row(26, 'the end of Node, of a worker, of the launcher, of PID 1', async context
 });
 
 row(27, 'SIGKILL of Node at a random moment of the start', async context => {
-  for (let i = 0; i < (long ? 100 : 8); i++) await aftermath(context, 'sigkill', Math.random() * (i % 2 ? 60 : 12));
+  for (let i = 0; i < (long ? 100 : 4); i++) await aftermath(context, 'sigkill', Math.random() * (i % 2 ? 60 : 12));
 });
 
 row(28, 'orphans by the thousand', async context => {
@@ -552,14 +554,14 @@ row('c', 'ids, identities and names of snapshots as paths', async context => {
   fs.rmSync(folder, { recursive: true });
 });
 
-row('d', 'a tree of 100,000 levels, with closed folders, goes with its session', async context => {
+row('d', 'a tree of very many levels, with closed folders, goes with its session', async context => {
   const folder = fs.mkdtempSync(path.join(tmpdir(), 'escapes-'));
   fs.chmodSync(folder, 0o755);
   // In memory: a folder costs a block of a disk.
   if (root) await run('mount', ['-t', 'tmpfs', '-o', 'nr_inodes=0', 'none', folder]);
   const provider = local({ isolation: context.kind.isolation, root: path.join(folder, 'root'), readOnlyPaths: [tools] });
   const box = await createSandbox({ provider, id: 'deep' });
-  const { exitCode, stderr } = await box.run(`"${attack}" nest ${root || long ? 100_000 : 20_000} && mkdir closed && touch closed/in && chmod 0 closed`);
+  const { exitCode, stderr } = await box.run(`"${attack}" nest ${(root && context.level === 'full') || long ? 100_000 : 20_000} && mkdir closed && touch closed/in && chmod 0 closed`);
   assert.equal(exitCode, 0, stderr);
   await box.destroy();
   assert.deepEqual(fs.readdirSync(path.join(folder, 'root')).filter(name => name.startsWith('deep')), []);
