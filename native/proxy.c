@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -219,21 +220,41 @@ static void tell(struct connection* c, const char* reason) {
   if (p->spec.on_denied != NULL) p->spec.on_denied(p->spec.data, &denial);
 }
 
+/* `entry`: what would allow it in a list; NULL: nothing should. An entry is an
+ * addition where there are others, which setNetworkPolicy would replace. */
 static void deny_with(struct connection* c, const char* reason,
                       const char* entry) {
+  const char* more = c->proxy->list == NULL ? "" : "..., ";
   char status[512], body[1024];
 
   snprintf(status, sizeof(status),
-           "403 Blocked by the sandbox's network policy (network: [\"%s\"] "
-           "allows it)",
-           entry);
-  snprintf(body, sizeof(body),
-           "%s\nTrying again does not help. The user of the sandbox can allow "
-           "it with the option network: [\"%s\"] of local(), or with "
-           "setNetworkPolicy([\"%s\"]) while it runs.\n",
-           reason, entry, entry);
+           "403 Blocked by the sandbox's network policy%s%s%s%s",
+           entry == NULL ? "" : " (network: [",
+           entry == NULL ? "" : more, entry == NULL ? "" : "\"",
+           entry == NULL ? "" : entry);
+  if (entry != NULL)
+    snprintf(status + strlen(status), sizeof(status) - strlen(status),
+             "\"] allows it)");
+  if (entry == NULL)
+    snprintf(body, sizeof(body), "%s\nTrying again does not help.\n", reason);
+  else
+    snprintf(body, sizeof(body),
+             "%s\nTrying again does not help. The user of the sandbox can allow "
+             "it with the option network: [%s\"%s\"] of local(), or with "
+             "setNetworkPolicy([%s\"%s\"]) while it runs%s.\n",
+             reason, more, entry, more, entry,
+             *more == '\0' ? "" : "; \"...\" stands for what is listed now");
   tell(c, reason);
   refuse(c, 2, status, body);
+}
+
+/* `text`: a host as it was asked for, or the address it led to. */
+static bool is_metadata(const char* text) {
+  struct sockaddr_storage a;
+
+  if (strcasecmp(text, "metadata.google.internal") == 0) return true;
+  return sbx_address_parse(text, &a) &&
+         sbx_address_is_metadata((const struct sockaddr*) &a);
 }
 
 static void deny_host(struct connection* c) {
@@ -246,7 +267,7 @@ static void deny_host(struct connection* c) {
                  "\"%s\" cannot be reached."
                : "\"%s\" is not among the hosts that this sandbox may reach.",
            name);
-  deny_with(c, reason, name);
+  deny_with(c, reason, is_metadata(c->host) ? NULL : name);
 }
 
 static void deny_address(struct connection* c) {
@@ -258,7 +279,7 @@ static void deny_address(struct connection* c) {
            "listed themselves.",
            c->host, strcmp(c->host, c->special_text) != 0 ? c->special_text : "",
            strcmp(c->host, c->special_text) != 0 ? ", " : "", c->special);
-  deny_with(c, reason, name);
+  deny_with(c, reason, is_metadata(c->special_text) ? NULL : name);
 }
 
 static void fail(struct connection* c, int code, const char* what, int err) {
