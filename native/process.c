@@ -75,6 +75,7 @@ struct sbx_process {
   uv_timer_t timer;
   bool timed; /* timer handle is open */
   uint64_t time_left; /* ms, while the sandbox is paused */
+  bool withdrawn; /* ended in the pause that it waited in: never started */
   struct sbx_rate rate;
   uv_timer_t slow; /* while output waits for its rate */
   bool slowed;     /* slow's handle is open */
@@ -557,7 +558,7 @@ static void on_fd(struct sbx__client* c, const struct sbx_msg* msg, int fd) {
 static void on_paused(struct sbx__client* c, bool paused) {
   struct sbx_process* p = (struct sbx_process*) c;
 
-  if (!p->timed || p->timed_out) return;
+  if (!p->timed || p->timed_out || p->withdrawn) return;
   if (paused) {
     uv_update_time(p->loop);
     p->time_left = uv_timer_get_due_in(&p->timer);
@@ -624,9 +625,37 @@ static int send_end(struct sbx_process* p, uint64_t grace_ms) {
   return sbx__session_send(p->session, &msg, NULL, 0, NULL, 0);
 }
 
+static void on_withdrawn(uv_timer_t* timer) {
+  struct sbx_process* p = timer->data;
+  struct sbx_process_result result = {.exit_code = 128 + SIGKILL,
+                                      .signal = SIGKILL};
+
+  if (p->settled) return;
+  p->handles++;
+  settle(p, &result, false);
+  release(p);
+}
+
+/* Told in a later turn, as every end is. */
+static void tell_withdrawn(struct sbx_process* p) {
+  p->withdrawn = true;
+  if (!p->timed) {
+    uv_timer_init(p->loop, &p->timer);
+    p->timer.data = p;
+    p->handles++;
+    p->timed = true;
+  }
+  uv_timer_start(&p->timer, on_withdrawn, 0, 0);
+}
+
 int sbx_process_end(struct sbx_process* p, uint64_t grace_ms) {
   if (p->settled || p->session == NULL) return SBX_E_NOT_FOUND;
   p->killed = true;
+  if (p->withdrawn) return 0;
+  if (sbx__session_withdraw(p->session, p->client.id)) {
+    tell_withdrawn(p);
+    return 0;
+  }
   /* A failure means a dead session, whose end settles the process. */
   send_end(p, grace_ms);
   return 0;
@@ -888,7 +917,9 @@ void sbx_process_retained(struct sbx_process* p, int stream,
 
 void sbx_process_close(struct sbx_process* p) {
   if (p->closed) return;
-  if (!p->settled && p->session != NULL) send_end(p, 0);
+  if (!p->settled && p->session != NULL && !p->withdrawn &&
+      !sbx__session_withdraw(p->session, p->client.id))
+    send_end(p, 0);
   p->closed = true;
   detach(p);
   handle_close((uv_handle_t*) &p->timer, &p->timed);
