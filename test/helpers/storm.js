@@ -168,6 +168,7 @@ const sampler = setInterval(() => {
   spent();
 }, Math.max(500, duration / 40));
 
+const before = descriptors();
 await Promise.all(Array.from({ length: sessions }, (_, i) => one(i)));
 clearInterval(watch);
 clearInterval(sampler);
@@ -175,4 +176,4 @@ clearInterval(sampler);
 for (let i = 0; i < 200 && children() > stores; i++) await sleep(50);
 collect();
 await sleep(100);
-console.log(JSON.stringify({ done, failed, memory, longestTurn: Math.round(longestTurn), descriptors: descriptors(), children: children() }));
+console.log(JSON.stringify({ done, failed, memory, longestTurn: Math.round(longestTurn), before, descriptors: descriptors(), children: children() }));
