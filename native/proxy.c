@@ -77,7 +77,7 @@ struct sbx_proxy {
   struct sbx_allow_list* list;
   struct sbx_acceptor acceptor;
   uv_timer_t tick;
-  char* scratch;
+  struct sbx_pump_pool pool;
   struct connection* connections;
   size_t connected;
   unsigned open; /* acceptor and timer that are not closed */
@@ -98,7 +98,7 @@ static void free_if_over(struct sbx_proxy* p) {
 
   if (p->open > 0 || p->connected > 0) return;
   sbx_allow_list_free(p->list);
-  free(p->scratch);
+  sbx_pump_pool_clear(&p->pool);
   free(p);
   if (cb != NULL) cb(arg);
 }
@@ -586,7 +586,7 @@ static void on_accept(struct sbx_acceptor* a, int fd) {
   c->pump.on_head = on_head;
   c->pump.on_over = on_over;
   c->pump.on_closed = on_pump_closed;
-  if (sbx_pump_open(&c->pump, p->spec.loop, p->scratch, fd) != 0) {
+  if (sbx_pump_open(&c->pump, p->spec.loop, &p->pool, fd) != 0) {
     free(c);
     return;
   }
@@ -666,8 +666,7 @@ int sbx_proxy_new(const struct sbx_proxy_spec* spec, struct sbx_proxy** out) {
   char pair[SBX_PROXY_TOKEN_MAX + 2];
 
   *out = NULL;
-  if (p != NULL) p->scratch = malloc(SBX_PUMP_READ);
-  if (p == NULL || p->scratch == NULL) {
+  if (p == NULL || sbx_pump_pool_init(&p->pool) != 0) {
     free(p);
     return UV_ENOMEM;
   }

@@ -19,6 +19,42 @@ enum { TURNS = 4 };
 
 static void on_poll(uv_poll_t* handle, int status, int events);
 
+/* ---- memory ---- */
+
+int sbx_pump_pool_init(struct sbx_pump_pool* pool) {
+  pool->spares_len = 0;
+  pool->scratch = malloc(SBX_PUMP_READ);
+  return pool->scratch == NULL ? -1 : 0;
+}
+
+void sbx_pump_pool_clear(struct sbx_pump_pool* pool) {
+  free(pool->scratch);
+  pool->scratch = NULL;
+  while (pool->spares_len > 0) free(pool->spares[--pool->spares_len]);
+}
+
+/* A piece this large goes back to the kernel when it is freed, and every page
+ * of the next one is a fault. */
+static void pool_put(struct sbx_pump_pool* pool, struct sbx_pump_bytes* b) {
+  if (b->whole && pool->spares_len < SBX_PUMP_SPARES)
+    pool->spares[pool->spares_len++] = b->bytes;
+  else
+    free(b->bytes);
+  memset(b, 0, sizeof(*b));
+}
+
+/* The scratch becomes `b`, from byte `at` to `len`. -1: no memory. */
+static int pool_keep(struct sbx_pump_pool* pool, struct sbx_pump_bytes* b,
+                     size_t at, size_t len) {
+  char* next = pool->spares_len > 0 ? pool->spares[--pool->spares_len]
+                                    : malloc(SBX_PUMP_READ);
+
+  if (next == NULL) return -1;
+  *b = (struct sbx_pump_bytes){pool->scratch, at, len, true};
+  pool->scratch = next;
+  return 0;
+}
+
 static struct sbx_pump_side* side(struct sbx_pump* p, int i) {
   return i == 0 ? &p->client : &p->server;
 }
@@ -75,9 +111,10 @@ static int open_side(struct sbx_pump* p, int i, int fd) {
   return 0;
 }
 
-int sbx_pump_open(struct sbx_pump* p, uv_loop_t* loop, char* scratch, int fd) {
+int sbx_pump_open(struct sbx_pump* p, uv_loop_t* loop,
+                  struct sbx_pump_pool* pool, int fd) {
   p->loop = loop;
-  p->scratch = scratch;
+  p->pool = pool;
   p->phase = HEAD;
   p->handles = 0;
   p->moved = uv_now(loop);
@@ -137,9 +174,8 @@ bool sbx_pump_ending(const struct sbx_pump* p) {
 }
 
 /* Undelivered bytes go with it. */
-static void close_side(struct sbx_pump_side* s) {
-  free(s->stuck.bytes);
-  s->stuck.bytes = NULL;
+static void close_side(struct sbx_pump* p, struct sbx_pump_side* s) {
+  pool_put(p->pool, &s->stuck);
   if (s->fd < 0) return;
   uv_close((uv_handle_t*) &s->poll, on_handle_closed);
   close(s->fd);
@@ -149,8 +185,8 @@ static void close_side(struct sbx_pump_side* s) {
 void sbx_pump_close(struct sbx_pump* p) {
   if (p->phase == CLOSED) return;
   p->phase = CLOSED;
-  close_side(&p->client);
-  close_side(&p->server);
+  close_side(p, &p->client);
+  close_side(p, &p->server);
 }
 
 /* ---- writing ---- */
@@ -175,7 +211,7 @@ static int keep(struct sbx_pump_side* s, const char* bytes, size_t len) {
   if (left > 0) memcpy(more, s->stuck.bytes + s->stuck.at, left);
   memcpy(more + left, bytes, len);
   free(s->stuck.bytes);
-  s->stuck = (struct sbx_pump_bytes){more, 0, left + len};
+  s->stuck = (struct sbx_pump_bytes){more, 0, left + len, false};
   return 0;
 }
 
@@ -197,9 +233,7 @@ static int flush(struct sbx_pump* p, int i) {
   if (n > 0) p->moved = uv_now(p->loop);
   s->stuck.at += (size_t) n;
   if (s->stuck.at < s->stuck.len) return 0;
-  free(s->stuck.bytes);
-  s->stuck.bytes = NULL;
-  s->stuck.at = s->stuck.len = 0;
+  pool_put(p->pool, &s->stuck);
   return 0;
 }
 
@@ -249,18 +283,28 @@ static ssize_t get(struct sbx_pump* p, int i) {
   ssize_t n;
 
   do {
-    n = recv(side(p, i)->fd, p->scratch, SBX_PUMP_READ, MSG_DONTWAIT);
+    n = recv(side(p, i)->fd, p->pool->scratch, SBX_PUMP_READ, MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
   return n < 0 ? -errno : n;
+}
+
+/* Passes on what was just read, which is only done where nothing is stuck. */
+static int pass_on(struct sbx_pump* p, int i, size_t n) {
+  struct sbx_pump_side* to = side(p, 1 - i);
+  ssize_t sent = put(to->fd, p->pool->scratch, n);
+
+  p->moved = uv_now(p->loop);
+  if (sent < 0) return -1;
+  if ((size_t) sent == n) return 0;
+  return pool_keep(p->pool, &to->stuck, (size_t) sent, n);
 }
 
 static void take(struct sbx_pump* p, int i, size_t n) {
   if (n == 0) side(p, i)->eof = true;
   if (p->phase == HEAD) {
-    p->on_head(p, p->scratch, n);
+    p->on_head(p, p->pool->scratch, n);
   } else if (p->phase == JOINED && n > 0) {
-    p->moved = uv_now(p->loop);
-    if (write_side(side(p, 1 - i), p->scratch, n) != 0) reset(p, 1 - i);
+    if (pass_on(p, i, n) != 0) reset(p, 1 - i);
   }
 }
 

@@ -41,7 +41,8 @@ async function did(name, work, history = []) {
     return result;
   } catch (error) {
     history[at] = `(${name}: ${error?.code})`;
-    if (!isSandboxError(error) || !expected.has(error.code)) failed.push(`${name}: ${error.stack}`);
+    // What lost too many races against others of its session says "try again".
+    if (!isSandboxError(error) || !(error.retryable || expected.has(error.code))) failed.push(`${name}: ${error.stack}`);
     return undefined;
   } finally {
     clearTimeout(timer);
