@@ -21,11 +21,16 @@ struct sbx_pump_bytes {
 
 /* Memory that the pumps of one owner read into. What a socket does not take
  * stays where it was read, and another piece takes its place. */
-enum { SBX_PUMP_SPARES = 4 };
+enum { SBX_PUMP_SPARES = 4, SBX_PUMP_PIPES = 8 };
 struct sbx_pump_pool {
   char* scratch;
   char* spares[SBX_PUMP_SPARES];
   size_t spares_len;
+  /* Large and empty ones, for those who move much. */
+  int pipes[SBX_PUMP_PIPES][2];
+  size_t pipes_len;
+  size_t pipes_out;
+  bool no_pipes; /* this machine gives none that are large */
 };
 
 /* Non-zero: no memory. To be cleared when the last pump has closed. */
@@ -39,6 +44,9 @@ struct sbx_pump_side {
   bool eof;     /* nothing more comes from it */
   bool shut;    /* nothing more goes to it */
   struct sbx_pump_bytes stuck; /* what it did not take yet */
+  unsigned fast; /* full reads from it in a row */
+  int pipe[2];   /* by which the other side's bytes come to it; -1: none */
+  size_t piped;  /* bytes in there */
 };
 
 struct sbx_pump {
