@@ -34,6 +34,7 @@
         "NAPI_DISABLE_CPP_EXCEPTIONS",
         "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS",
         "SBX_LAUNCHER_FILE=\"<(launcher)\"",
+        "SBX_KIT_DIR=\"<(module_root_dir)/providers/kit\"",
       ],
       "cflags!": ["-fno-omit-frame-pointer"],
       "cflags_cc": ["-std=c++17", "-fno-rtti", "-fno-exceptions"],

@@ -2,7 +2,16 @@
 //   node .ci/build.js [--release] [--sanitize=LIST]
 // --release also puts a stripped copy into prebuilds/.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -52,13 +61,51 @@ function buildLauncher() {
   rmSync(path.join(root, 'build/Release/obj.target/addon/native/launcher_blob.o'), { force: true });
 }
 
+// The same for the shell programs of the remote kit.
+function renewScripts() {
+  const object = path.join(root, 'build/Release/obj.target/addon/providers/kit_scripts.o');
+  const scripts = readdirSync(path.join(root, 'providers/kit')).map((name) => path.join(root, 'providers/kit', name));
+  const newest = Math.max(...scripts.map((file) => statSync(file).mtimeMs));
+  if (existsSync(object) && statSync(object).mtimeMs < newest) rmSync(object);
+}
+
 function fetchDeps() {
   const run = spawnSync('bash', ['.ci/fetch-deps'], { cwd: root, stdio: 'inherit' });
   if (run.status !== 0) process.exit(1);
 }
 
+// What lies in the binaries besides our own code: its licences go with them.
+function writeLicenses(file) {
+  const require = createRequire(import.meta.url);
+  const doc = ['/usr/share/doc/libc6-dev/copyright', '/usr/share/common-licenses/LGPL-2.1'];
+  const parts = [
+    ['cJSON, in addon.node', path.join(root, 'build/deps/cjson/LICENSE')],
+    ['wslay, in addon.node', path.join(root, 'build/deps/wslay/COPYING')],
+    [
+      'node-addon-api, in addon.node',
+      path.join(path.dirname(require.resolve('node-addon-api')), 'LICENSE.md'),
+    ],
+    [
+      'GNU C Library, linked statically into the launcher that addon.node carries.\n' +
+        "The launcher's source and the script that links it (.ci/build-launcher) are in\n" +
+        "this package's source repository: it can be linked again with another version",
+      ...doc.filter(existsSync),
+    ],
+  ];
+  const rule = '='.repeat(78);
+  const text = parts.map(([title, ...files]) => {
+    const licenses = files.map((name) => readFileSync(name, 'utf8').trim());
+    return [rule, title, rule, '', licenses.join(`\n\n${'-'.repeat(78)}\n\n`), ''].join('\n');
+  });
+  writeFileSync(
+    file,
+    `The prebuilt binaries in this folder hold code of others, under these terms.\n\n${text.join('\n')}`,
+  );
+}
+
 fetchDeps();
 buildLauncher();
+renewScripts();
 nodeGyp('configure', '--silent', ...(sanitize ? ['--', `-D${sanitize.slice(2)}`] : []));
 const output = nodeGyp('build', '--jobs', '2', '--loglevel=warn');
 const warnings = output.split('\n').filter((line) => /\bwarning:/.test(line));
@@ -71,4 +118,5 @@ if (release) {
   const target = path.join(folder, 'addon.node');
   copyFileSync(addon, target);
   spawnSync('strip', ['--strip-unneeded', target]);
+  writeLicenses(path.join(root, 'prebuilds/THIRD_PARTY_LICENSES'));
 }

@@ -17,6 +17,7 @@ DEPS := build/deps
 INCLUDES := -isystem $(DEPS)/cjson -isystem $(DEPS)/wslay
 DEP_SOURCES := $(DEPS)/cjson/cJSON.c \
   $(addprefix $(DEPS)/wslay/wslay_,event.c frame.c net.c queue.c)
+DEPS_HERE := $(DEPS)/.complete
 DEP_FLAGS := -DHAVE_ARPA_INET_H -DHAVE_NETINET_IN_H
 CFLAGS += $(INCLUDES)
 
@@ -35,13 +36,21 @@ all: $(PROGRAMS)
 $(LAUNCHER): $(LAUNCHER_SOURCES) .ci/build-launcher
 	sh .ci/build-launcher $@
 
+$(DEPS_HERE):
+	bash .ci/fetch-deps
+
+$(DEP_SOURCES): | $(DEPS_HERE)
+
 $(OUT)/deps/%.o: $(DEPS)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SAN) $(DEP_FLAGS) -w -c $< -o $@
 
-$(OUT)/%.o: %.c
+$(OUT)/%.o: %.c | $(DEPS_HERE)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SAN) -MMD -c $< -o $@
+
+# The shell programs of the remote kit lie in it.
+$(OUT)/providers/kit_scripts.o: $(wildcard providers/kit/*.sh)
 
 $(OUT)/launcher_blob.o: native/launcher_blob.S $(LAUNCHER)
 	$(CC) -c -DSBX_LAUNCHER_FILE='"$(LAUNCHER)"' $< -o $@
@@ -56,6 +65,9 @@ $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 # Lets each of these fail, one call after another.
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
   strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
+
+$(OUT)/parse_fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc \
+  realloc)
 
 # Small programs that the JavaScript tests run.
 HELPERS := $(patsubst test/helpers/%.c,$(OUT)/%,$(wildcard test/helpers/*.c))
@@ -75,17 +87,21 @@ check: $(PROGRAMS) helpers
 
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
-$(OUT)/fuzz/%: test/fuzz/%.c $(SOURCES)
+fuzz_sources = $(shell sed -n 's|^// sources: ||p' $(1))
+
+.SECONDEXPANSION:
+$(OUT)/fuzz/%: test/fuzz/%.c $$(call fuzz_sources,test/fuzz/$$*.c) \
+  $(wildcard native/*.h test/fuzz/*.h) test/native/cuts.h | $(DEPS_HERE)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. $(INCLUDES) $(DEP_FLAGS) \
 	  -fsanitize=fuzzer,address,undefined $< \
-	  $$(sed -n 's|^// sources: ||p' $<) -luv -o $@
+	  $(call fuzz_sources,$<) -luv -o $@
 
 # Leaks are LeakSanitizer's: gcc's analyzer loses pointers that are stored
 # through an index.
-analyze:
+analyze: | $(DEPS_HERE)
 	@for f in $(SOURCES) $(wildcard native/launcher/*.c); do \
-	  $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Wno-analyzer-malloc-leak -Werror $(WARN) \
+	  $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -fanalyzer -Wno-analyzer-malloc-leak -Werror $(WARN) $(INCLUDES) \
 	    -c $$f -o /dev/null || exit 1; done
 
 

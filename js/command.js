@@ -104,8 +104,13 @@ export function resolveCwd(session, workdir, cwd) {
 }
 
 // /tmp, /usr: the sandbox's own folder if it has one; else `/x` means what it
-// means to the file tools, x in the workspace.
-async function foreignCwd(session, path) {
+// means to the file tools, x in the workspace. At a service that is found out
+// there, as the command is started.
+function foreignCwd(session, path) {
+  return session.provider?.remote ? path : ownOrWorkspace(session, path);
+}
+
+async function ownOrWorkspace(session, path) {
   const found = await session.native.file(ROOT, verb.STAT, path).catch(() => undefined);
   return found?.type === type.DIRECTORY ? path : session.place.inside + path;
 }

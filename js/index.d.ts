@@ -146,6 +146,16 @@ export interface SandboxProcess {
   resize(cols: number, rows: number): Promise<void>;
 }
 
+export interface ListedProcess {
+  pid: string;
+  command: string;
+  running: boolean;
+  /** At a service. */
+  startedAt?: Date;
+  /** Not running, and known. */
+  exitCode?: number;
+}
+
 export interface SandboxFileEntry {
   name: string;
   path: string;
@@ -233,6 +243,16 @@ export interface Sandbox extends AsyncDisposable {
   run(command: string | readonly string[], options?: RunOptions): Promise<CommandResult>;
   readonly processes: {
     start(command: string | readonly string[], options?: StartOptions): Promise<SandboxProcess>;
+    /**
+     * Commands that processes.start() and Mastra's spawn have started: those of this object and, where commands outlive
+     * their host (at a service), those of every other.
+     */
+    list(): Promise<ListedProcess[]>;
+    /**
+     * Goes on with a command of list(): its output from the oldest byte that is kept, and its end. Without stdin where
+     * another host started it.
+     */
+    attach(pid: string | number, options?: Pick<RunOptions, 'onStdout' | 'onStderr' | 'signal' | 'maxRetainedBytes'>): Promise<SandboxProcess>;
   };
   readonly ports: {
     /** `invalid_input` for a port that is not declared. Ends with stop(). */

@@ -93,7 +93,8 @@ async function started(owner) {
 /**
  * Runs `work(sandbox)` and lets the sandbox go afterwards, whatever happened: one
  * that this call created is destroyed, one that was found is stopped. With an id
- * in a `root`, where sandboxes are kept for later processes, it is stopped, too.
+ * in a `root` or at a service, where sandboxes are kept for later processes, it is
+ * stopped, too.
  */
 export async function withSandbox(options, work) {
   if (typeof work !== 'function') throw invalid(`withSandbox needs a function, not ${show(work)}`);
@@ -104,7 +105,8 @@ export async function withSandbox(options, work) {
   try {
     return await work(sandbox);
   } finally {
-    const rooted = owner.kept && owner.lease.provider.options.root !== undefined;
+    const { options: settings, remote } = owner.lease.provider;
+    const rooted = owner.kept && (remote || settings.root !== undefined);
     await (owner.created && !rooted ? sandbox.destroy() : sandbox.stop());
   }
 }
@@ -134,7 +136,10 @@ export function requireCapability(target, name) {
   return mode;
 }
 
-const factories = { local: () => import('./local.js').then(module => module.local) };
+const factories = {
+  local: () => import('./local.js').then(module => module.local),
+  e2b: () => import('./e2b.js').then(module => module.e2bIn),
+};
 
 /**
  * The provider that SANDBOX_PROVIDER names ("local" if it is not set), with
@@ -146,5 +151,5 @@ export async function providerFromEnvironment(options, env = process.env) {
     throw invalid(`SANDBOX_PROVIDER is ${show(name)}; this version knows ${Object.keys(factories).join(', ')}`);
   }
   const factory = await factories[name]();
-  return factory(options);
+  return factory(options, env);
 }

@@ -89,13 +89,14 @@ function toList(env, name) {
 }
 
 /** The variables a session gives by itself, from its facts. */
-function baseEnvironment(facts) {
+function baseEnvironment(facts, remote) {
   const base = {
     PATH: facts.path ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: facts.home ?? '/',
     LANG: facts.lang ?? 'C.UTF-8',
     TMPDIR: facts.tmpdir ?? '/tmp',
   };
+  if (remote) delete base.PATH; // the sandbox has its own
   if (facts.user) base.USER = base.LOGNAME = facts.user;
   if (facts.shell) base.SHELL = facts.shell;
   for (const key in facts) {
@@ -202,7 +203,7 @@ export class Lease {
   /** Called by the session once the sandbox runs. */
   async attach(session) {
     const { workingDirectory } = this.options;
-    this.environment.setBase(baseEnvironment(session.facts));
+    this.environment.setBase(baseEnvironment(session.facts, this.provider.remote));
     this.workdir = this.#place(workingDirectory);
     this.shellPath = this.shell;
     if (this.workdir !== session.place.inside) await this.#makeWorkdir(session);
@@ -211,7 +212,7 @@ export class Lease {
 
   /** The session's facts changed while it runs. */
   refresh() {
-    this.environment.setBase(baseEnvironment(this.session.facts));
+    this.environment.setBase(baseEnvironment(this.session.facts, this.provider.remote));
   }
 
   /** denial: {host, port, reason, last}. Told once per host; a user's error must not end Node. */
@@ -243,6 +244,7 @@ export class Lease {
     const { identity, onFirstCreate, checkpoints } = this.options;
     const { root, directory } = this.provider.options;
     if (checkpoints || identity === undefined || !onFirstCreate) return undefined;
+    if (this.native.layers === false) return undefined;
     if (root !== undefined || directory !== undefined || !this.provider.templates.has(identity)) return undefined;
     const { layerFor } = await import('./template.js');
     return layerFor(this);
@@ -299,8 +301,9 @@ export class Lease {
 
   /**
    * True when `error` says that the sandbox had ended, so that nothing was done
-   * and the call can be made again once the sandbox runs. `epoch` is the
-   * session's of before the call: others may have started it anew meanwhile.
+   * and the call can be made again once the sandbox runs; false where it ended in
+   * the midst of it. `epoch` is the session's of before the call: others may have
+   * started it anew meanwhile.
    */
   noteError(error, epoch) {
     // A lack of descriptors or processes has an errno, a failed set-up a step.
@@ -310,6 +313,6 @@ export class Lease {
       this.live = false;
       this.onGone?.(error);
     }
-    return true;
+    return !error.ran;
   }
 }

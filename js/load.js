@@ -1,5 +1,6 @@
 // Finds and loads the addon: a local build first, then the one in the package.
 import { createRequire } from 'node:module';
+import { host } from './transport.js';
 
 const require = createRequire(import.meta.url);
 let loaded;
@@ -23,7 +24,9 @@ function load() {
   }
   for (const candidate of candidates) {
     try {
-      return require(candidate);
+      const addon = require(candidate);
+      addon.lend(host);
+      return addon;
     } catch (error) {
       if (isMissing(error)) continue;
       throw new Error(`sandbox-sdk-native cannot be loaded on linux-${process.arch} with this C library: ${remedy}`, {

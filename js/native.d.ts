@@ -11,6 +11,8 @@ export interface NativeError extends Error {
   errno?: string;
   /** Name of the failed set-up step. */
   step?: string;
+  /** Of an ExitResult: it was started, or may have been; do not start it again. */
+  ran?: boolean;
   /** ESTALE: the file's time, ms. */
   number?: number;
 }
@@ -57,6 +59,8 @@ export interface SpawnSpec {
   /** > 0: a terminal of that size; all output is stdout */
   columns?: number;
   rows?: number;
+  /** may be attached to by another host, where the provider allows it */
+  background?: boolean;
   /** the exit result carries stdout and stderr as text */
   collect?: boolean;
 }
@@ -70,7 +74,7 @@ export interface ExitResult {
   reason?: string;
   durationMs: number;
   userUs: number; systemUs: number; maxRssBytes: number;
-  /** Never started: missing cwd, session gone. exitCode is then -1. */
+  /** Never started: missing cwd, session gone; or, with `ran`, of no known end. exitCode is then -1. */
   error?: NativeError;
   /** With collect. */
   stdout?: string; stderr?: string;
@@ -128,18 +132,56 @@ export interface NativeSandbox {
   snapshot(verb: number, store: string, id?: string): Promise<{ id: string; bytes: number; createdMs: number }[]>;
   /** The layer that the next create starts with; false while one is under way. */
   useLayer(path?: string): boolean;
-  /** Where this machine reaches a port of the sandbox; the same for the same port, until stop. */
-  expose(port: number): Promise<{ host: string; port: number }>;
+  /** Where this machine reaches a port of the sandbox; the same for the same port, until stop.
+   * header: "Name: value" that requests to `url` need. */
+  expose(port: number): Promise<{ host: string; port: number; url?: undefined; header?: undefined } | { host?: undefined; port?: undefined; url: string; header?: string }>;
   unexpose(port: number): void;
-  /** The only hosts that can be reached, at once; none for deny. Throws a NativeError. */
-  setNetwork(hosts: string[]): void;
+  /** The only hosts that can be reached, none for deny: at once, or when a service has answered. Throws a NativeError. */
+  setNetwork(hosts: string[]): void | Promise<void>;
   /** Called once per refused host and port; `last`: no more until the policy changes. Set once. */
   onDenied(callback: (denial: { host: string; port: number; reason: string; last: boolean }) => void): void;
   /** Throws a NativeError for a bad argument; everything later comes as exit. */
   spawn(spec: SpawnSpec, events: NativeEvents): NativeProcess;
+  /** Whether commands outlive their host; else there is nothing to list or attach to. */
+  readonly lists: boolean;
+  /** Background commands of the sandbox, whoever started them; exitCode -1: unknown. */
+  list(): Promise<{ pid: number; command: string; startedMs: number; running: boolean; exitCode: number }[]>;
+  attach(pid: number, spec: Partial<SpawnSpec>, events: NativeEvents): NativeProcess;
+  /** Whether useLayer can do anything. */
+  readonly layers: boolean;
+}
+
+/** The HTTP engine by itself: only the tests of this repository use it. */
+export interface NativeHttp {
+  /** `listener(event, value)`: "head" {status, headers}, "bytes" Buffer, "message" (text?), "drain", "end" (error?).
+   * Throws a NativeError for a bad request. */
+  open(
+    request: {
+      method: string;
+      url: string;
+      headers?: string[];
+      body?: Uint8Array;
+      /** enum sbx_http_flag, or-ed. */
+      flags?: number;
+      streamLength?: number;
+      headMs?: number;
+      idleMs?: number;
+      maxBody?: number;
+    },
+    listener: (event: string, value: any) => void,
+  ): number;
+  send(id: number, bytes: Uint8Array, text?: boolean): boolean;
+  finish(id: number): void;
+  pause(id: number, paused: boolean): void;
+  /** Gives it up, or its memory back. */
+  end(id: number): void;
+  close(): Promise<void>;
 }
 
 export interface Native {
+  /** What the HTTP engine borrows where there is no libcurl: js/transport.js. */
+  lend(host: { open(caFile?: string, ca?: string): object; roots(): string }): void;
+  Http: new (settings: { caFile?: string; proxy?: string }) => NativeHttp;
   /** Throws a NativeError that names option and remedy. */
   open(provider: string, options: { [name: string]: OptionValue }): NativeSandbox;
   mime(path: string): string | undefined;

@@ -19,8 +19,8 @@ export function hostsOfPolicy(policy) {
   if (checked === undefined) throw invalid('setNetworkPolicy wants "deny" or a list of hosts');
   if (checked === 'allow') {
     throw unsupported(
-      'network "allow" shares the machine\u2019s network, which is decided when the sandbox is made: ' +
-        'give it to local() and make a new sandbox, or name the hosts here.',
+      'network "allow" is decided when the sandbox is made: ' +
+        'give it to the provider and make a new sandbox, or name the hosts here.',
       'setNetworkPolicy',
     );
   }
@@ -44,24 +44,44 @@ export function checkProtocol(value) {
   return value;
 }
 
-/** The URL of a declared port of a sandbox that runs, without a slash at the end. */
-export async function portUrl(lease, port, protocol) {
+async function reach(lease, port) {
   try {
-    const { host, port: outside } = await lease.native.expose(port);
-    return `${protocol}://${host}:${outside}`;
+    return await lease.native.expose(port);
   } catch (error) {
     throw fromNative(error, lease.provider.name);
   }
 }
 
+const secure = { http: 'https', ws: 'wss' };
+
+/** The URL of a declared port of a sandbox that runs, without a slash at the end. */
+export async function portUrl(lease, port, protocol) {
+  const { host, port: outside, url } = await reach(lease, port);
+  if (url === undefined) return `${protocol}://${host}:${outside}`;
+  const [scheme, rest] = url.split('://');
+  return `${scheme === 'https' ? (secure[protocol] ?? protocol) : protocol}://${rest}`;
+}
+
 /** What ports.expose() gives: { url, request(path, init) }. */
-export function exposedPort(url) {
+export async function exposedPort(lease, port) {
+  const { host, port: outside, url = `http://${host}:${outside}`, header } = await reach(lease, port);
   return Object.freeze({
     url,
     // A redirect is an answer of the sandbox, which must not choose what this
     // process connects to.
-    request: (path = '/', init = undefined) => fetch(checkTarget(url, path), { redirect: 'manual', ...init }),
+    request: (path = '/', init = undefined) =>
+      fetch(checkTarget(url, path), { redirect: 'manual', ...init, ...withHeader(init, header) }),
   });
+}
+
+// What the service wants to see, such as a token; the caller's own come first.
+function withHeader(init, header) {
+  if (header === undefined) return undefined;
+  const colon = header.indexOf(':');
+  const headers = new Headers(init?.headers);
+  const name = header.slice(0, colon);
+  if (!headers.has(name)) headers.set(name, header.slice(colon + 1).trim());
+  return { headers };
 }
 
 function checkTarget(url, path) {

@@ -23,10 +23,12 @@ export class Child {
   #held;
   #texts = [undefined, undefined]; // of an ended process
   #stdinEnded = false;
+  #epoch;
 
   /**
    * `spec` is a SpawnSpec without listening; `options` are onStdout, onStderr
-   * and report, which gets what they throw. Throws for a bad argument.
+   * and report, which gets what they throw, and attach: the pid of a command that
+   * goes on, whose spec has no argv. Throws for a bad argument.
    */
   constructor(lease, spec, options) {
     this.lease = lease;
@@ -41,7 +43,11 @@ export class Child {
     if (spec.listenStdout || spec.listenStderr) this.#held = [];
     this.started = new Promise(resolve => (this.resolveStarted = resolve));
     this.exited = new Promise(resolve => (this.resolveExited = resolve));
-    this.process = lease.native.spawn(spec, this.#events());
+    this.#epoch = lease.session.epoch;
+    this.process =
+      options.attach === undefined
+        ? lease.native.spawn(spec, this.#events())
+        : lease.native.attach(options.attach, spec, this.#events());
     lease.processes.add(this);
   }
 
@@ -52,12 +58,22 @@ export class Child {
       onBytes: (stream, bytes) => this.onBytes?.(stream, bytes),
       onExit: result => {
         this.lease.processes.delete(this);
+        if (result.error && this.#isCut(result)) return this.#soon(() => this.#finish(result));
         if (result.error) return this.#finish(result);
         // A program that could not be run ends without ever having had a pid.
         if (this.pid === undefined) this.#begin(`none-${++unborn}`);
         this.#soon(() => this.#finish(result));
       },
     };
+  }
+
+  // The sandbox went away, or out of reach, while it ran: it counts as killed.
+  #isCut(result) {
+    const { error } = result;
+    if (!error.ran || this.pid === undefined) return false;
+    Object.assign(result, { exitCode: 137, killed: true, reason: result.reason ?? error.message });
+    this.lease.noteError(error, this.#epoch);
+    return true;
   }
 
   #begin(pid) {
@@ -339,6 +355,12 @@ export const NEVER_STARTED = Object.freeze({
   stdoutDropped: 0,
   stderrDropped: 0,
 });
+
+/** What the sandbox was when it ended in the midst of a command, with what is
+ * known of its output. */
+export function cutError(error, stdout, stderr) {
+  return Object.assign(error, { stdout, stderr });
+}
 
 /** An exit as a result of the normalised surface. */
 export function resultOf(exit, stdout, stderr) {

@@ -58,11 +58,12 @@ class Session {
 
   async #open(lease, patient) {
     try {
-      if (this.state === 'stopped') await this.native.resume();
-      else if (await this.native.find()) await this.native.connect();
-      else {
-        await this.#create(lease);
-        this.#fresh = true;
+      if (!(await this.#resume())) {
+        if (await this.native.find()) await this.native.connect();
+        else {
+          await this.#create(lease);
+          this.#fresh = true;
+        }
       }
       this.#theirs = false;
       return true;
@@ -70,6 +71,19 @@ class Session {
       this.#theirs = error.code === 'conflict';
       if (patient && this.#theirs) return false;
       throw error;
+    }
+  }
+
+  // What was stopped may have been removed since, by its service or its owner.
+  async #resume() {
+    if (this.state !== 'stopped') return false;
+    try {
+      await this.native.resume();
+      return true;
+    } catch (error) {
+      if (error.code !== 'not_found') throw error;
+      this.state = 'idle';
+      return false;
     }
   }
 
@@ -171,9 +185,9 @@ class Session {
     });
   }
 
-  /** The only hosts that can be reached, none for deny; throws for a wrong one. */
-  setNetwork(hosts) {
-    this.native.setNetwork(hosts);
+  /** The only hosts that can be reached, none for deny; rejects for a wrong one. */
+  async setNetwork(hosts) {
+    await this.native.setNetwork(hosts);
     this.#look();
     for (const lease of this.holders) lease.refresh();
   }
@@ -208,9 +222,10 @@ export class Provider {
   #store;
 
   /** @internal */
-  constructor(name, { options = {}, env = {}, ports = [], hostFacts } = {}) {
+  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false } = {}) {
     this.name = name;
     const inner = {
+      remote, // at a service, where sandboxes outlive this process
       options, // for the addon
       env, // of every command, below the overlay
       ports,
@@ -218,7 +233,8 @@ export class Provider {
       sessions: new Map(), // id -> Session that somebody started
       templates: new Map(), // identity -> promise of an archive
     };
-    // Not enumerable: env may hold secrets, and printing a provider is common.
+    // Not enumerable: options and env may hold secrets, and printing a provider is
+    // common.
     for (const key in inner) Object.defineProperty(this, key, { value: inner[key] });
   }
 
@@ -229,7 +245,7 @@ export class Provider {
 
   /** @internal Throws for a bad option. Starts nothing. */
   open({ id, named, cwd, ports }) {
-    const options = { ...this.options, cwd, ports: ports.map(String) };
+    const options = { ...this.options, session: id, cwd, ports: ports.map(String) };
     if (named) options.id = id;
     if (this.hostFacts) options.host = this.hostFacts();
     try {
@@ -250,7 +266,8 @@ export class Provider {
   }
 
   async #openStore() {
-    const store = native().open(`${this.name}-store`, { host: this.hostFacts?.() });
+    const { tmpdir } = await import('node:os');
+    const store = native().open('local-store', { host: { tmpdir: tmpdir() } });
     await store.create();
     return { native: store, path: store.facts().path };
   }

@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 
 import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
 import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
-import { checkDeclared, exposedPort, hostsOfPolicy, portUrl } from './network.js';
+import { checkDeclared, exposedPort, hostsOfPolicy } from './network.js';
 import {
   checkBoolean,
   checkEnv,
@@ -16,7 +16,7 @@ import {
   checkTimeout,
   show,
 } from './options.js';
-import { Child, childResult, killOnAbort, NEVER_STARTED, resultOf, SandboxProcess } from './process.js';
+import { Child, childResult, cutError, killOnAbort, NEVER_STARTED, resultOf, SandboxProcess } from './process.js';
 import { Snapshots } from './snapshots.js';
 import { checkPty } from './limits.js';
 import { checkValue, gather, pieces, whole } from './values.js';
@@ -179,8 +179,9 @@ function environmentOf(lease, env, pty) {
   return pty && !list.some(line => line.startsWith('TERM=')) ? [...list, 'TERM=xterm-256color'] : list;
 }
 
-function specOf(lease, { command, env, stdin, timeout, retain, pty }, cwd) {
+function specOf(lease, { command, env, stdin, timeout, retain, pty, background }, cwd) {
   return {
+    background,
     argv: checkArgv(lease.shellPath, command),
     cwd,
     env: environmentOf(lease, env, pty),
@@ -212,7 +213,11 @@ export class Sandbox {
     /** Files of the sandbox; relative paths are below the working directory. */
     this.files = new Files(owner);
     /** Commands that go on while the program does. */
-    this.processes = Object.freeze({ start: (command, options) => this.#start(command, options) });
+    this.processes = Object.freeze({
+      start: (command, options) => this.#start(command, options),
+      list: () => this.#list(),
+      attach: (pid, options) => this.#attach(pid, options),
+    });
     this.ports = Object.freeze({ expose: port => this.#expose(port) });
     /** The workspace as it was: create(name?), restore(id), delete(id), list(). */
     this.snapshots = new Snapshots(owner);
@@ -268,6 +273,7 @@ export class Sandbox {
     if (child === undefined) return resultOf(NEVER_STARTED, '', '');
     await child.exited;
     if (child.inputFailure) throw child.inputFailure.error;
+    if (child.exit.error) throw cutError(fromNative(child.exit.error, this.provider), ...textsOf(child));
     return childResult(child);
   }
 
@@ -276,9 +282,38 @@ export class Sandbox {
     const pty = checkPty(given.pty);
     if (pty) requirePty(this);
     const stdin = pty && given.stdin === false ? true : (given.stdin ?? true);
-    const child = await this.#spawn(command, { ...given, stdin, pty }, PROCESS_RETAIN);
+    const child = await this.#spawn(command, { ...given, stdin, pty, background: true }, PROCESS_RETAIN);
     if (child === undefined) throw aborted('processes.start', given.signal);
-    return new SandboxProcess(child, Array.isArray(command) ? command.join(' ') : command);
+    child.command = Array.isArray(command) ? command.join(' ') : command;
+    return new SandboxProcess(child, child.command);
+  }
+
+  // Where commands outlive their host, the sandbox knows of others', too.
+  async #list() {
+    const { lease } = this.#owner;
+    if (!lease.live) await this.#owner.ensure();
+    try {
+      return await listOf(lease);
+    } catch (error) {
+      throw fromNative(error, this.provider);
+    }
+  }
+
+  async #attach(pid, options) {
+    const given = checkRunOptions(options);
+    const { lease } = this.#owner;
+    if (!lease.live) await this.#owner.ensure();
+    try {
+      const child = await attachTo(lease, String(pid), {
+        ...given,
+        retain: checkRetain(given.maxRetainedBytes, PROCESS_RETAIN),
+        report: this.#owner.report,
+      });
+      killOnAbort(child, given.signal);
+      return new SandboxProcess(child, child.command);
+    } catch (error) {
+      throw fromNative(error, this.provider);
+    }
   }
 
   // A child that has started; undefined when the signal had fired before that.
@@ -306,7 +341,7 @@ export class Sandbox {
       const child = new Child(lease, specOf(lease, request, cwd), request);
       killOnAbort(child, request.signal);
       await child.started;
-      if (child.exit?.error) throw child.exit.error;
+      if (child.exit?.error && child.pid === undefined) throw child.exit.error;
       feed(child, request.stdin);
       return child;
     } catch (error) {
@@ -360,7 +395,7 @@ export class Sandbox {
     const { lease } = this.#owner;
     checkDeclared(lease, port, 'ports.expose');
     if (!lease.live) await this.#owner.ensure();
-    return exposedPort(await portUrl(lease, port, 'http'));
+    return exposedPort(lease, port);
   }
 
   /**
@@ -371,7 +406,7 @@ export class Sandbox {
     const hosts = hostsOfPolicy(policy);
     const { lease } = this.#owner;
     try {
-      lease.session.setNetwork(hosts);
+      await lease.session.setNetwork(hosts);
     } catch (error) {
       throw fromNative(error, this.provider);
     }
@@ -399,6 +434,43 @@ export class Sandbox {
       'raw',
     );
   }
+}
+
+const textsOf = child => [child.text(0), child.text(1)];
+
+/** Background commands: [{pid, command, running, startedAt?, exitCode?}]. */
+export async function listOf(lease) {
+  const own = [...lease.processes].filter(child => child.pid !== undefined && child.command !== undefined);
+  if (!lease.native.lists) return own.map(({ pid, command }) => ({ pid, command, running: true }));
+  const list = await lease.native.list();
+  return list.map(({ pid, command, running, startedMs, exitCode }) => ({
+    pid: String(pid),
+    command: own.find(child => child.pid === String(pid))?.command ?? command,
+    running,
+    startedAt: new Date(startedMs),
+    ...(running || exitCode < 0 ? {} : { exitCode }),
+  }));
+}
+
+/** The child of a command that this lease has, or one that another host started. */
+export async function attachTo(lease, pid, options) {
+  for (const child of lease.processes) {
+    if (child.pid !== pid) continue;
+    child.listen(0, options.onStdout);
+    child.listen(1, options.onStderr);
+    return child;
+  }
+  const found = lease.native.lists && (await listOf(lease)).find(one => one.pid === pid);
+  if (!found) {
+    throw new SandboxError('not_found', `there is no process with pid ${pid}: processes.list() names those there are`, {
+      operation: 'processes.attach',
+    });
+  }
+  const child = new Child(lease, { retain: options.retain, stdin: false }, { ...options, attach: Number(pid) });
+  child.command = found.command;
+  await child.started;
+  if (child.exit?.error && !child.exit.error.ran) throw child.exit.error;
+  return child;
 }
 
 // A command that stops reading ends the input. A stream that fails ends the

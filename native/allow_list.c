@@ -191,7 +191,7 @@ static int refuse(const char* option, const char* entry,
                        entry, why);
 }
 
-static const char* const* preset_of(const char* name) {
+const char* const* sbx_allow_list_preset(const char* name) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (strcmp(presets[i].name, name) == 0) return presets[i].hosts;
   return NULL;
@@ -199,7 +199,7 @@ static const char* const* preset_of(const char* name) {
 
 int sbx_allow_list_add(struct sbx_allow_list* list, const char* option,
                        const char* text, struct sbx_error* error) {
-  const char* const* hosts = preset_of(text);
+  const char* const* hosts = sbx_allow_list_preset(text);
   struct entry e;
 
   if (hosts != NULL) {

@@ -24,6 +24,9 @@ void sbx_allow_list_free(struct sbx_allow_list* list);
 int sbx_allow_list_add(struct sbx_allow_list* list, const char* option,
                        const char* entry, struct sbx_error* error);
 
+/* The hosts of the preset of that name, ending with NULL; or NULL. */
+const char* const* sbx_allow_list_preset(const char* name);
+
 /* `host` as sbx_host_clean left it. */
 bool sbx_allow_list_host(const struct sbx_allow_list* list, const char* host,
                          unsigned port);

@@ -35,8 +35,14 @@ const char* sbx__operation(enum sbx_file_verb verb) {
 
 /* --- one request in flight ------------------------------------------------ */
 
+/* Small looks wait for each other: one hop serves several of them. A hop's
+ * head carries it. */
+enum { HOPS_MAX = 4, LOOKS_PER_HOP = 16 };
+
 struct queued {
   uv_work_t work;
+  struct queued* next;
+  uv_loop_t* loop;
   struct sbx_root* root;
   struct sbx_file_request request;
   struct sbx_file_result result;
@@ -46,28 +52,26 @@ struct queued {
   void* arg;
 };
 
-static int run(struct sbx__job* job) {
-  struct sbx__identity old;
-  const struct verb* verb = &verbs[job->request->verb];
-  int rc = sbx__identity_take(job->root, &old);
-  if (rc < 0)
-    return sbx_error_set(job->error, SBX_E_INTERNAL, -rc, verb->operation,
+static int run(struct queued* q, int identity) {
+  struct sbx__job job = {q->root, &q->request, &q->result, &q->error};
+  const struct verb* verb = &verbs[q->request.verb];
+  if (identity < 0)
+    return sbx_error_set(&q->error, SBX_E_INTERNAL, -identity, verb->operation,
                          "Cannot take the workspace owner's user id %lld; "
                          "run as root or as that user.",
-                         (long long)job->root->fsuid);
-  rc = verb->run(job);
-  sbx__identity_restore(&old);
-  return rc;
+                         (long long)q->root->fsuid);
+  return verb->run(&job);
 }
 
 static void on_work(uv_work_t* work) {
-  struct queued* q = work->data;
-  struct sbx__job job = {q->root, &q->request, &q->result, &q->error};
-  q->code = run(&job);
+  struct queued* head = work->data;
+  struct sbx__identity old;
+  int rc = sbx__identity_take(head->root, &old);
+  for (struct queued* q = head; q; q = q->next) q->code = run(q, rc);
+  if (rc == 0) sbx__identity_restore(&old);
 }
 
-static void on_worked(uv_work_t* work, int status) {
-  struct queued* q = work->data;
+static void finish(struct queued* q, int status) {
   const char* operation = sbx__operation(q->request.verb);
   if (status < 0)
     q->code = sbx_error_set(&q->error, SBX_E_ABORTED, 0, operation,
@@ -80,6 +84,74 @@ static void on_worked(uv_work_t* work, int status) {
   sbx_root_unref(q->root);
   free(q);
 }
+
+static void finish_all(struct queued* head, int status) {
+  while (head) {
+    struct queued* q = head;
+    head = q->next;
+    finish(q, status);
+  }
+}
+
+static void on_worked(uv_work_t* work, int status) {
+  finish_all(work->data, status);
+}
+
+/* --- looks ---------------------------------------------------------------- */
+
+static void on_looked(uv_work_t* work, int status);
+
+/* An equal share of what waits, so that slow ones do not queue up behind each
+ * other while threads are free. */
+static struct queued* take_share(struct sbx_root* root) {
+  unsigned hops = HOPS_MAX - root->hops;
+  unsigned share = (root->waiting + hops - 1) / hops;
+  struct queued* head = root->looks;
+  struct queued* last = head;
+  if (share > LOOKS_PER_HOP) share = LOOKS_PER_HOP;
+  root->waiting -= share;
+  while (--share > 0) last = last->next;
+  root->looks = last->next;
+  last->next = NULL;
+  return head;
+}
+
+static void start_hops(struct sbx_root* root) {
+  while (root->waiting > 0 && root->hops < HOPS_MAX) {
+    struct queued* head = take_share(root);
+    root->hops++;
+    uv_queue_work(head->loop, &head->work, on_work, on_looked);
+  }
+}
+
+/* The hop counts until all are answered: what the answers ask for then goes
+ * together. */
+static void on_looked(uv_work_t* work, int status) {
+  struct queued* head = work->data;
+  struct sbx_root* root = head->root;
+  sbx__root_ref(root);
+  finish_all(head, status);
+  root->hops--;
+  start_hops(root);
+  sbx_root_unref(root);
+}
+
+static void add_look(struct queued* q) {
+  struct sbx_root* root = q->root;
+  if (root->waiting++ == 0)
+    root->looks = q;
+  else
+    root->last_look->next = q;
+  root->last_look = q;
+  start_hops(root);
+}
+
+static bool is_look(const struct sbx_file_request* request) {
+  return request->verb == SBX_FILE_READ || request->verb == SBX_FILE_STAT ||
+         request->verb == SBX_FILE_EXISTS;
+}
+
+/* --- queueing ------------------------------------------------------------- */
 
 static size_t text_size(const char* text) {
   return text ? strlen(text) + 1 : 0;
@@ -140,14 +212,16 @@ int sbx_files_request(uv_loop_t* loop, struct sbx_root* root,
   struct queued* q = queued_new(request);
   if (!q) return SBX_E_INTERNAL;
   q->work.data = q;
+  q->loop = loop;
   q->root = root;
   q->cb = cb;
   q->arg = arg;
-  if (uv_queue_work(loop, &q->work, on_work, on_worked) < 0) {
-    free(q);
-    return SBX_E_INTERNAL;
-  }
   sbx__root_ref(root);
+  /* Fails only without a function to run. */
+  if (is_look(request))
+    add_look(q);
+  else
+    uv_queue_work(loop, &q->work, on_work, on_worked);
   return 0;
 }
 

@@ -2,9 +2,9 @@
  *
  * Every path is a relative byte string (no leading slash, no "..", already
  * normalised by sbx_path_*; "" is the root) and is resolved in the kernel with
- * openat2, so no link and no race leads outside. One request is one
- * thread-pool hop; small reads and stats that the page cache can answer are
- * done at once by sbx_files_try.
+ * openat2, so no link and no race leads outside. One request is at
+ * most one thread-pool hop; small reads and stats that the page cache can answer
+ * are done at once by sbx_files_try.
  */
 #ifndef SBX_FILES_H
 #define SBX_FILES_H
@@ -118,10 +118,11 @@ int sbx_files_request(uv_loop_t* loop, struct sbx_root* root,
                       const struct sbx_file_request* request, sbx_file_cb cb,
                       void* arg);
 
-/* Answers READ, STAT and EXISTS without blocking if the caches allow it.
- * 1: done, `result` filled. 0: use sbx_files_request. Negative: done, failed,
+/* Answers READ, STAT and EXISTS without blocking if the caches allow it, and if
+ * the loop did not spend its turn on such answers already. 1: done, `result` filled. 0: use sbx_files_request. Negative: done, failed,
  * `error` filled. */
-int sbx_files_try(struct sbx_root* root, const struct sbx_file_request* request,
+int sbx_files_try(uv_loop_t* loop, struct sbx_root* root,
+                  const struct sbx_file_request* request,
                   struct sbx_file_result* result, struct sbx_error* error);
 
 #endif

@@ -28,6 +28,13 @@ struct sbx_root {
   bool quick;      /* opening a cached file here asks nobody else */
   size_t parts;    /* components of `inside`, 0 for "/" */
   char* inside;    /* its components, each ended by NUL, one after another */
+  struct queued* looks; /* that wait for a thread; the loop's thread only */
+  struct queued* last_look;
+  unsigned waiting;
+  unsigned hops;    /* under way with looks */
+  struct sbx__near* near; /* file_cached.c's */
+  uint64_t turn_ms; /* of the loop, and what was answered at once in it */
+  unsigned at_once;
 };
 
 struct sbx__job {
@@ -53,6 +60,9 @@ void sbx__root_ref(struct sbx_root* root);
 
 /* The i-th component of the path that commands see the root at. */
 const char* sbx__root_inside(const struct sbx_root* root, size_t i);
+
+/* file_cached.c */
+void sbx__near_free(struct sbx_root* root);
 
 /* --- resolve.c: from a path to a descriptor, never leaving the root ------- */
 

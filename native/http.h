@@ -19,6 +19,7 @@
 
 struct sbx_http;
 struct sbx_exchange;
+struct sbx_http_host; /* transport.h */
 
 struct sbx_http_settings {
   const char* ca_file;  /* PEM that replaces the system's; NULL: environment
@@ -26,9 +27,15 @@ struct sbx_http_settings {
                            else the host's own roots */
   const char* proxy;    /* NULL: from the environment; "": none */
   const char* provider; /* for messages: "E2B"; static text */
+  const struct sbx_http_host* host; /* what the engine's host lends, or NULL;
+                                       outlives the client */
 };
 
-/* Starts nothing and loads nothing: the first exchange does. */
+/* Starts nothing and loads nothing: the first exchange does. Its handles keep
+ * no loop alive: the owner of an exchange does. The environment is read here:
+ * HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY (also in lower case, which
+ * wins), SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, and SBX_HTTP_TRANSPORT ("libcurl"
+ * or "host"; for tests). */
 int sbx_http_new(uv_loop_t* loop, const struct sbx_http_settings* settings,
                  struct sbx_http** out);
 /* Ends what is open, without events. `cb` when the memory is gone. */
@@ -47,15 +54,18 @@ enum sbx_http_flag {
 struct sbx_http_request {
   const char* method;
   const char* url; /* ws: and wss: open a WebSocket */
-  const char* const* headers; /* "Name: value"; a bad one is refused */
+  const char* const* headers; /* "Name: value"; a bad one is refused, and those
+                                 of framing: Content-Length, Connection ... */
   size_t headers_len;
   const void* body;
   size_t body_len;
   int64_t stream_len; /* STREAM_BODY: bytes that will come, -1: unknown */
   unsigned flags;
-  uint64_t head_ms; /* until the status line, with all retries; 0: 60 s */
+  uint64_t head_ms; /* until the status line, with all retries; 0: 60 s. With
+                       STREAM_BODY: since the last part of the body left */
   uint64_t idle_ms; /* between two reads of the body; 0: 60 s */
-  uint64_t max_body; /* bytes after decoding; 0: no limit */
+  uint64_t max_body; /* bytes after decoding; 0: no limit, and no compression.
+                        Of a WebSocket: bytes of one message */
 };
 
 /* Valid during on_head. */
@@ -94,7 +104,8 @@ int sbx_exchange_send(struct sbx_exchange* x, const void* bytes, size_t len,
                       bool text);
 /* End of the streamed body; of a WebSocket: the close frame. */
 int sbx_exchange_finish(struct sbx_exchange* x);
-/* Back-pressure: while paused nothing is read and no idle time counts. */
+/* Back-pressure: while paused nothing is read and no idle time counts. on_end
+ * may still come where all bytes were handed out, or the connection broke. */
 void sbx_exchange_pause(struct sbx_exchange* x, bool paused);
 /* Gives it up at once: no more events, all memory and the connection (unless
  * others use it) go. Also needed after on_end, and allowed in any event. */

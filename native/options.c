@@ -18,7 +18,17 @@ struct option {
 
 struct sbx_options {
   struct option* first;
+  const struct sbx_http_host* host;
 };
+
+void sbx_options_set_host(struct sbx_options* o,
+                          const struct sbx_http_host* host) {
+  o->host = host;
+}
+
+const struct sbx_http_host* sbx_options_host(const struct sbx_options* o) {
+  return o->host;
+}
 
 int sbx_options_new(struct sbx_options** out) {
   *out = calloc(1, sizeof(**out));

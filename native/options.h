@@ -21,6 +21,13 @@ int sbx_options_add_bool(struct sbx_options* o, const char* name, bool v);
 int sbx_options_add_item(struct sbx_options* o, const char* name,
                          const char* value, size_t len);
 
+/* What the host of the engine lends (transport.h): not an option of the user's,
+ * but it goes the same way. Outlives the bag. */
+struct sbx_http_host;
+void sbx_options_set_host(struct sbx_options* o,
+                          const struct sbx_http_host* host);
+const struct sbx_http_host* sbx_options_host(const struct sbx_options* o);
+
 /* NULL, `fallback` or 0 items where the name is absent or of another type. */
 const char* sbx_options_string(const struct sbx_options* o, const char* name);
 /* A copy for the caller to free; of `fallback` where there is no such string,

@@ -1,143 +1,49 @@
-/* One command: its pipes on the loop, what was read kept in rings, its stdin
- * queue, its time limit and its end.
+/* One command, of whatever kind: what was read kept in rings and told to those
+ * who listen, and its end. The kinds bring the bytes.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "process.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "config.h"
-#include "internal.h"
-#include "limits.h"
-#include "rate.h"
-#include "ring.h"
-#include "terminal.h"
-#include "utf8.h"
+#include "process_internal.h"
 
-enum {
-  READ_MIN = 64 * 1024,
-  READ_MAX = 1024 * 1024,
-  READ_PER_TURN = 1024 * 1024, /* so that the loop stays alive with `yes` */
-  TERMINAL_REST = 1024 * 1024, /* read at the end, whoever else still writes */
-  EXIT_TIMEOUT = 124,
-  EXIT_NOT_EXECUTABLE = 126,
-  EXIT_NOT_FOUND = 127
-};
+void sbx__process_init(struct sbx_process* p,
+                       const struct sbx__process_ops* ops,
+                       const struct sbx_process_spec* spec,
+                       const struct sbx_process_events* events) {
+  size_t retain = spec->retain < SBX_RETAIN_MAX ? spec->retain : SBX_RETAIN_MAX;
 
-struct stream {
-  struct sbx_process* process;
-  int fd; /* our end, -1 once at end-of-file or handed over */
-  uv_poll_t poll;
-  bool polled; /* handle is open */
-  bool paused;
-  unsigned listen;
-  size_t read_size;
-  struct sbx_ring ring;
-  struct sbx_utf8_cutter cutter;
-};
+  p->ops = ops;
+  p->events = *events;
+  p->terminal = spec->columns > 0 && spec->rows > 0;
+  p->grace_ms = spec->grace_ms;
+  p->started = uv_hrtime();
+  for (int i = 0; i < 2; i++) {
+    p->streams[i].process = p;
+    sbx_ring_init(&p->streams[i].ring, retain);
+  }
+}
 
-struct pending_write {
-  struct pending_write* next;
-  sbx_write_cb cb;
-  void* arg;
-  size_t done;
-  size_t len;
-  char bytes[];
-};
-
-struct input {
-  int fd;
-  uv_poll_t poll;
-  bool polled;
-  bool ending; /* close after what is queued */
-  struct pending_write* first;
-  struct pending_write** last;
-};
-
-struct sbx_process {
-  struct sbx__client client; /* first: the session hands this back */
-  struct sbx_session* session; /* NULL once detached */
-  uv_loop_t* loop;
-  struct sbx_process_events events;
-  struct stream streams[2];
-  struct input input;
-  uv_timer_t timer;
-  bool timed; /* timer handle is open */
-  uint64_t time_left; /* ms, while the sandbox is paused */
-  bool withdrawn; /* ended in the pause that it waited in: never started */
-  struct sbx_rate rate;
-  uv_timer_t slow; /* while output waits for its rate */
-  bool slowed;     /* slow's handle is open */
-  bool waiting;    /* it runs */
-  bool terminal;
-  char reason[SBX_REASON_MAX];
-  uint64_t started;
-  uint64_t grace_ms;
-  char* name; /* argv[0], for messages */
-  char* cwd;
-  bool spawned;
-  bool killed;
-  bool timed_out;
-  bool settled;
-  bool closed;
-  unsigned handles;
-};
-
-/* ---- handles and memory ---- */
-
-static void process_free(struct sbx_process* p) {
+void sbx__process_free(struct sbx_process* p) {
   sbx_ring_free(&p->streams[0].ring);
   sbx_ring_free(&p->streams[1].ring);
-  free(p->name);
-  free(p->cwd);
   free(p);
 }
 
-/* Handles keep the struct alive, and so does a running callback. */
-static void release(struct sbx_process* p) {
-  if (--p->handles == 0 && p->closed) process_free(p);
-}
-
-static void on_closed(uv_handle_t* handle) {
-  release(handle->data);
-}
-
-static void handle_close(uv_handle_t* handle, bool* open) {
-  if (*open) uv_close(handle, on_closed);
-  *open = false;
-}
-
-static int handle_open(struct sbx_process* p, uv_poll_t* poll, int fd,
-                       bool* open) {
-  int err = uv_poll_init(p->loop, poll, fd);
-
-  if (err != 0) return err;
-  poll->data = p;
-  p->handles++;
-  *open = true;
-  return 0;
-}
-
-static void close_fd(int* fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
+void sbx__process_spawned(struct sbx_process* p, uint32_t pid) {
+  if (p->spawned) return;
+  p->spawned = true;
+  if (!p->closed && p->events.on_spawn != NULL)
+    p->events.on_spawn(p->events.data, pid);
 }
 
 /* ---- output ---- */
 
 static void on_piece(void* arg, const char* bytes, size_t len) {
-  struct stream* s = arg;
+  struct sbx__stream* s = arg;
   struct sbx_process* p = s->process;
 
   if (p->closed || p->events.on_text == NULL) return;
@@ -147,766 +53,80 @@ static void on_piece(void* arg, const char* bytes, size_t len) {
 
 /* The bytes may lie in the ring: the pin keeps them alive while a listener
  * looks at the retained output. */
-static void deliver(struct stream* s, const char* bytes, size_t len) {
-  struct sbx_process* p = s->process;
+void sbx__process_deliver(struct sbx_process* p, int stream, const char* bytes,
+                          size_t len) {
+  struct sbx__stream* s = &p->streams[stream];
 
   s->ring.pinned = true;
-  if ((s->listen & SBX_LISTEN_BYTES) != 0 && p->events.on_bytes != NULL)
-    p->events.on_bytes(p->events.data, (int) (s - p->streams), bytes, len);
+  if (!p->closed && (s->listen & SBX_LISTEN_BYTES) != 0 &&
+      p->events.on_bytes != NULL)
+    p->events.on_bytes(p->events.data, stream, bytes, len);
   sbx_utf8_feed(&s->cutter, bytes, len, on_piece, s);
   s->ring.pinned = false;
 }
 
-static void put(struct stream* s, const char* bytes, size_t len) {
-  sbx_ring_append(&s->ring, bytes, len);
-  deliver(s, bytes, len);
-}
-
-static ssize_t read_some(int fd, char* place, size_t len) {
-  ssize_t n;
-
-  do {
-    n = read(fd, place, len);
-  } while (n < 0 && errno == EINTR);
-  return n;
-}
-
-/* First reads are small most of the time: through the stack, so that a command
- * that prints one line costs no more memory than the line. */
-static ssize_t read_first(struct stream* s, size_t want) {
-  char buffer[READ_MIN];
-  ssize_t n;
-
-  if (want > sizeof(buffer)) want = sizeof(buffer);
-  n = read_some(s->fd, buffer, want);
-  if (n > 0) put(s, buffer, (size_t) n);
-  return n;
-}
-
-static ssize_t read_more(struct stream* s, size_t want) {
-  size_t got;
-  char* place = sbx_ring_reserve(&s->ring, want, &got);
-  ssize_t n;
-
-  if (place == NULL) return read_first(s, want);
-  n = read_some(s->fd, place, got);
-  if (n <= 0) return n;
-  sbx_ring_commit(&s->ring, (size_t) n);
-  deliver(s, place, (size_t) n);
-  return n;
-}
-
-/* At most `want` bytes into the ring and to the listeners; what read says. */
-static ssize_t stream_read(struct stream* s, size_t want) {
-  return s->ring.total < READ_MIN / 2 ? read_first(s, want)
-                                      : read_more(s, want);
-}
-
-/* A full read means a fast writer: fewer, larger turns serve it better. */
-static void speed_up(struct stream* s) {
-  if (s->read_size == READ_MAX) return;
-  if (s->read_size == READ_MIN) fcntl(s->fd, F_SETPIPE_SZ, READ_MAX);
-  s->read_size *= 2;
-}
-
-static void stream_end(struct stream* s) {
-  handle_close((uv_handle_t*) &s->poll, &s->polled);
-  close_fd(&s->fd);
-}
-
-static void stream_start(struct stream* s);
-
-static void on_slow(uv_timer_t* timer) {
-  struct sbx_process* p = timer->data;
-
-  p->waiting = false;
-  stream_start(&p->streams[0]);
-  stream_start(&p->streams[1]);
-}
-
-static void slow_down(struct sbx_process* p) {
-  if (!p->slowed) {
-    uv_timer_init(p->loop, &p->slow);
-    p->slow.data = p;
-    p->handles++;
-    p->slowed = true;
-  }
-  for (int i = 0; i < 2; i++)
-    if (p->streams[i].polled) uv_poll_stop(&p->streams[i].poll);
-  p->waiting = true;
-  uv_timer_start(&p->slow, on_slow, sbx_rate_wait(&p->rate, uv_hrtime()), 0);
-}
-
-static void on_readable(uv_poll_t* handle, int status, int events) {
-  struct sbx_process* p = handle->data;
-  struct stream* s = handle == &p->streams[0].poll ? &p->streams[0]
-                                                   : &p->streams[1];
-  size_t left = READ_PER_TURN;
-
-  (void) status;
-  (void) events;
-  if (p->rate.per_second > 0)
-    left = sbx_rate_allow(&p->rate, uv_hrtime(), left);
-  if (left == 0) slow_down(p);
-  while (left > 0 && s->polled && !s->paused) {
-    size_t want = s->read_size < left ? s->read_size : left;
-    ssize_t n = stream_read(s, want);
-
-    if (n == 0 || (n < 0 && errno != EAGAIN)) stream_end(s);
-    if (n <= 0) return;
-    if (p->rate.per_second > 0)
-      sbx_rate_take(&p->rate, uv_hrtime(), (size_t) n);
-    else if ((size_t) n >= READ_MIN && s->polled)
-      speed_up(s);
-    if ((size_t) n < want) return;
-    left -= (size_t) n;
-  }
-}
-
-static void stream_start(struct stream* s) {
-  if (s->polled && !s->paused && !s->process->waiting)
-    uv_poll_start(&s->poll, UV_READABLE, on_readable);
-}
-
-/* ---- input ---- */
-
-static void write_done(struct pending_write* w, int status) {
-  if (w->cb != NULL) w->cb(w->arg, status);
-  free(w);
-}
-
-static void input_end(struct sbx_process* p, int status) {
-  struct input* in = &p->input;
-
-  handle_close((uv_handle_t*) &in->poll, &in->polled);
-  close_fd(&in->fd);
-  while (in->first != NULL) {
-    struct pending_write* w = in->first;
-
-    in->first = w->next;
-    if (in->first == NULL) in->last = &in->first;
-    /* The last words of a command that ends on them did leave. */
-    write_done(w, w->done == w->len ? 0 : status);
-  }
-}
-
-/* 0: all of it left; UV_EAGAIN: the pipe is full; else it is broken. */
-static int write_some(int fd, struct pending_write* w) {
-  while (w->done < w->len) {
-    ssize_t n = write(fd, w->bytes + w->done, w->len - w->done);
-
-    if (n >= 0) {
-      w->done += (size_t) n;
-    } else if (errno != EINTR) {
-      return -errno;
-    }
-  }
-  return 0;
-}
-
-static void on_writable(uv_poll_t* handle, int status, int events) {
-  struct sbx_process* p = handle->data;
-  struct input* in = &p->input;
-
-  (void) status;
-  (void) events;
-  while (in->first != NULL && in->fd >= 0) {
-    struct pending_write* w = in->first;
-    int err = write_some(in->fd, w);
-
-    if (err == UV_EAGAIN) return;
-    if (err != 0) {
-      input_end(p, UV_EPIPE);
-      return;
-    }
-    in->first = w->next;
-    if (in->first == NULL) in->last = &in->first;
-    write_done(w, 0);
-  }
-  if (!in->polled) return;
-  uv_poll_stop(&in->poll);
-  if (in->ending) input_end(p, 0);
-}
-
-static int input_watch(struct sbx_process* p) {
-  struct input* in = &p->input;
-
-  if (!in->polled) {
-    int err = handle_open(p, &in->poll, in->fd, &in->polled);
-
-    if (err != 0) return err;
-  }
-  return uv_poll_start(&in->poll, UV_WRITABLE, on_writable);
-}
-
-int sbx_process_write(struct sbx_process* p, const void* bytes, size_t len,
-                      sbx_write_cb cb, void* arg) {
-  struct input* in = &p->input;
-  struct pending_write* w;
-  int err;
-
-  if (p->settled || p->closed || in->fd < 0 || in->ending) return UV_EPIPE;
-  w = malloc(sizeof(*w) + len);
-  if (w == NULL) return UV_ENOMEM;
-  err = input_watch(p);
-  if (err != 0) {
-    free(w);
-    return err;
-  }
-  *w = (struct pending_write){NULL, cb, arg, 0, len};
-  if (len > 0) memcpy(w->bytes, bytes, len);
-  /* Leaves at once if it can; the callback waits for the loop. A failure shows
-   * again there. */
-  if (in->first == NULL) write_some(in->fd, w);
-  *in->last = w;
-  in->last = &w->next;
-  return 0;
-}
-
-int sbx_process_close_stdin(struct sbx_process* p) {
-  if (p->settled || p->closed || p->input.fd < 0) return 0;
-  /* A terminal has one line to both sides: its end is a character. */
-  if (p->terminal && !p->input.ending)
-    sbx_process_write(p, "\4", 1, NULL, NULL);
-  p->input.ending = true;
-  if (p->input.first == NULL) input_end(p, 0);
-  return 0;
+void sbx__process_put(struct sbx_process* p, int stream, const char* bytes,
+                      size_t len) {
+  sbx_ring_append(&p->streams[stream].ring, bytes, len);
+  sbx__process_deliver(p, stream, bytes, len);
 }
 
 /* ---- the end ---- */
 
-static void detach(struct sbx_process* p) {
-  if (p->session == NULL) return;
-  sbx__session_detach(p->session, &p->client);
-  p->session = NULL;
-}
-
-/* What lies in the pipe now, and no more: a child that the command left behind
- * may go on writing for ever. */
-static void read_rest(struct stream* s) {
-  int left = s->process->terminal ? TERMINAL_REST : 0;
-
-  if (s->fd < 0) return;
-  if (!s->process->terminal && ioctl(s->fd, FIONREAD, &left) != 0) return;
-  while (left > 0 && s->fd >= 0 && !s->process->closed) {
-    ssize_t n = stream_read(s, (size_t) left);
-
-    if (n <= 0) return;
-    left -= (int) n;
-  }
-}
-
-/* Reads both streams out; read ends that others can still write to go to PID 1,
- * which keeps them open so that SIGPIPE kills nobody. */
-static void finish_output(struct sbx_process* p, bool hand_over) {
-  struct pollfd fds[2];
-  int open[2];
-  size_t nopen = 0;
-
-  for (int i = 0; i < 2; i++)
-    fds[i] = (struct pollfd){.fd = p->streams[i].fd, .events = POLLIN};
-  if (poll(fds, 2, 0) < 0) fds[0].revents = fds[1].revents = POLLIN;
-  for (int i = 0; i < 2; i++) {
-    struct stream* s = &p->streams[i];
-
-    if (s->fd >= 0 && (p->terminal || (fds[i].revents & POLLIN) != 0))
-      read_rest(s);
-    handle_close((uv_handle_t*) &s->poll, &s->polled);
-    if (s->fd >= 0 && hand_over && (fds[i].revents & POLLHUP) == 0) {
-      open[nopen++] = s->fd;
-      s->fd = -1;
-    }
-    close_fd(&s->fd);
-  }
-  if (nopen > 0) {
-    struct sbx_msg msg = {.type = SBX_MSG_DRAIN, .id = p->client.id};
-
-    if (p->session == NULL)
-      for (size_t i = 0; i < nopen; i++) close(open[i]);
-    else
-      sbx__session_send(p->session, &msg, NULL, 0, open, nopen);
-  }
-}
-
 /* Listeners may close the process in any of these calls: then nothing more is
- * told. on_exit is the last touch. */
-static void settle(struct sbx_process* p, struct sbx_process_result* result,
-                   bool hand_over) {
+ * told. */
+void sbx__process_settle(struct sbx_process* p,
+                         struct sbx_process_result* result) {
   p->settled = true;
-  finish_output(p, hand_over);
-  handle_close((uv_handle_t*) &p->timer, &p->timed);
-  handle_close((uv_handle_t*) &p->slow, &p->slowed);
-  detach(p);
-  input_end(p, UV_EPIPE);
   for (int i = 0; i < 2; i++) {
-    struct stream* s = &p->streams[i];
+    struct sbx__stream* s = &p->streams[i];
 
     sbx_utf8_flush(&s->cutter, on_piece, s);
     sbx_ring_trim(&s->ring);
   }
   result->killed = p->killed;
   result->timed_out = p->timed_out;
-  result->reason = p->reason[0] != '\0' ? p->reason : NULL;
-  if (p->timed_out && result->error == NULL) result->exit_code = EXIT_TIMEOUT;
+  if (p->timed_out && result->error == NULL)
+    result->exit_code = SBX__EXIT_TIMEOUT;
   result->duration_ms = (double) (uv_hrtime() - p->started) / 1e6;
   if (!p->closed && p->events.on_exit != NULL)
     p->events.on_exit(p->events.data, result);
 }
 
-static void on_timeout(uv_timer_t* handle);
+/* ---- the surface ---- */
 
-static void on_exit_message(struct sbx_process* p, int status,
-                            const void* payload, size_t len) {
-  struct sbx_process_result result = {0};
-  struct sbx_usage usage = {0};
-
-  if (len >= sizeof(usage)) memcpy(&usage, payload, sizeof(usage));
-  result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  result.exit_code = result.signal != 0 ? 128 + result.signal
-                                        : WEXITSTATUS(status);
-  result.user_us = usage.user_us;
-  result.system_us = usage.system_us;
-  result.max_rss_bytes = usage.max_rss_bytes;
-  settle(p, &result, true);
+int sbx_process_write(struct sbx_process* p, const void* bytes, size_t len,
+                      sbx_write_cb cb, void* arg) {
+  if (p->settled || p->closed) return UV_EPIPE;
+  return p->ops->write(p, bytes, len, cb, arg);
 }
 
-/* As a shell would say it, on stderr. */
-static void settle_not_run(struct sbx_process* p, int sys) {
-  struct sbx_process_result result = {.exit_code = EXIT_NOT_EXECUTABLE};
-  char text[512];
-  char words[SBX_SYS_TEXT_MAX];
-  const char* why = sbx_sys_text(sys, words);
-
-  if (sys == ENOENT && strchr(p->name, '/') == NULL) why = "command not found";
-  if (sys == E2BIG)
-    why = "argument list too long (at most 128 KiB in one argument or "
-          "variable, 2 MiB in all)";
-  if (sys == ENOENT) result.exit_code = EXIT_NOT_FOUND;
-  snprintf(text, sizeof(text), "sandbox: %.200s: %s\n", p->name, why);
-  put(&p->streams[SBX_STDERR], text, strlen(text));
-  settle(p, &result, false);
-}
-
-static void cwd_error(struct sbx_process* p, int sys, struct sbx_error* error) {
-  const char* what = "cannot be entered";
-
-  if (sys == ENOENT) what = "does not exist in the sandbox";
-  if (sys == ENOTDIR) what = "is not a directory";
-  sbx_error_set(error, sys == EACCES ? SBX_E_PERMISSION : SBX_E_NOT_FOUND, sys,
-                "processes.start", "The working directory \"%.400s\" %s.",
-                p->cwd, what);
-}
-
-static void refused_error(struct sbx_process* p, uint32_t stage, int sys,
-                          struct sbx_error* error) {
-  char words[SBX_SYS_TEXT_MAX];
-
-  if (stage == SBX_STAGE_CWD) {
-    cwd_error(p, sys, error);
-  } else if (stage == SBX_STAGE_FORK && sys == EAGAIN) {
-    sbx_error_set(error, SBX_E_UNAVAILABLE, sys, "processes.start",
-                  "The sandbox is at its limit of processes: end some, or "
-                  "raise limits.processes.");
-    error->retryable = true;
-  } else {
-    sbx_error_set(error, SBX_E_UNAVAILABLE, sys, "processes.start",
-                  "The sandbox could not start \"%.200s\": %s.", p->name,
-                  sbx_sys_text(sys, words));
-  }
-}
-
-static void on_refused(struct sbx_process* p, uint32_t stage, int sys) {
-  struct sbx_process_result result = {.exit_code = -1};
-  struct sbx_error error;
-
-  if (stage == SBX_STAGE_EXEC || sys == E2BIG) {
-    settle_not_run(p, sys);
-    return;
-  }
-  refused_error(p, stage, sys, &error);
-  result.error = &error;
-  settle(p, &result, false);
-}
-
-/* The first one is the cause of what follows. */
-static void on_limit(struct sbx_process* p, uint32_t limit,
-                     const void* payload, size_t len) {
-  uint64_t value = 0;
-
-  if (p->reason[0] != '\0') return;
-  if (len >= sizeof(value)) memcpy(&value, payload, sizeof(value));
-  if (sbx_limit_reason(limit, value, p->reason) == NULL) return;
-  if (limit == SBX_LIMIT_MEMORY || limit == SBX_LIMIT_WORKSPACE)
-    p->killed = true;
-}
-
-/* Both directions go over one descriptor, which the loop watches only once. */
-static void on_fd(struct sbx__client* c, const struct sbx_msg* msg, int fd) {
-  struct sbx_process* p = (struct sbx_process*) c;
-  struct stream* s = &p->streams[SBX_STDOUT];
-
-  if (msg->type != SBX_MSG_TERMINAL || !p->terminal || s->fd >= 0) {
-    close(fd);
-    return;
-  }
-  s->fd = fd;
-  fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
-  p->input.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (handle_open(p, &s->poll, fd, &s->polled) == 0) stream_start(s);
-}
-
-static void on_paused(struct sbx__client* c, bool paused) {
-  struct sbx_process* p = (struct sbx_process*) c;
-
-  if (!p->timed || p->timed_out || p->withdrawn) return;
-  if (paused) {
-    uv_update_time(p->loop);
-    p->time_left = uv_timer_get_due_in(&p->timer);
-    uv_timer_stop(&p->timer);
-  } else {
-    uv_update_time(p->loop);
-    uv_timer_start(&p->timer, on_timeout, p->time_left, 0);
-  }
-}
-
-static void on_message(struct sbx__client* c, const struct sbx_msg* msg,
-                       const void* payload, size_t len) {
-  struct sbx_process* p = (struct sbx_process*) c;
-
-  p->handles++;
-  switch (msg->type) {
-    case SBX_MSG_SPAWNED:
-      if (p->spawned) break;
-      p->spawned = true;
-      if (p->events.on_spawn != NULL)
-        p->events.on_spawn(p->events.data, msg->a);
-      break;
-    case SBX_MSG_REFUSED: on_refused(p, msg->a, (int) msg->b); break;
-    case SBX_MSG_EXIT: on_exit_message(p, (int) msg->a, payload, len); break;
-    case SBX_MSG_LIMIT: on_limit(p, msg->a, payload, len); break;
-    default: break;
-  }
-  release(p);
-}
-
-/* The news of the spawn may have been lost with the session. */
-static bool has_output(const struct sbx_process* p) {
-  return p->streams[0].ring.total > 0 || p->streams[1].ring.total > 0;
-}
-
-static void on_gone(struct sbx__client* c) {
-  struct sbx_process* p = (struct sbx_process*) c;
-  struct sbx_process_result result = {.exit_code = 128 + SIGKILL,
-                                      .signal = SIGKILL};
-  struct sbx_error error;
-
-  p->handles++;
-  p->session = NULL;
-  p->killed = true;
-  finish_output(p, false);
-  if (!p->spawned && !has_output(p)) {
-    sbx_error_set(&error, SBX_E_UNAVAILABLE, 0, "processes.start",
-                  "The sandbox ended before the command was started.");
-    result = (struct sbx_process_result){.exit_code = -1, .error = &error};
-  }
-  settle(p, &result, false);
-  release(p);
-}
-
-/* ---- ending it ---- */
-
-static int send_end(struct sbx_process* p, uint64_t grace_ms) {
-  struct sbx_msg msg = {.type = SBX_MSG_END,
-                        .id = p->client.id,
-                        .a = grace_ms < UINT32_MAX ? (uint32_t) grace_ms
-                                                   : UINT32_MAX,
-                        .b = SBX_SCOPE_TREE};
-
-  return sbx__session_send(p->session, &msg, NULL, 0, NULL, 0);
-}
-
-static void on_withdrawn(uv_timer_t* timer) {
-  struct sbx_process* p = timer->data;
-  struct sbx_process_result result = {.exit_code = 128 + SIGKILL,
-                                      .signal = SIGKILL};
-
-  if (p->settled) return;
-  p->handles++;
-  settle(p, &result, false);
-  release(p);
-}
-
-/* Told in a later turn, as every end is. */
-static void tell_withdrawn(struct sbx_process* p) {
-  p->withdrawn = true;
-  if (!p->timed) {
-    uv_timer_init(p->loop, &p->timer);
-    p->timer.data = p;
-    p->handles++;
-    p->timed = true;
-  }
-  uv_timer_start(&p->timer, on_withdrawn, 0, 0);
+int sbx_process_close_stdin(struct sbx_process* p) {
+  return p->settled || p->closed ? 0 : p->ops->close_stdin(p);
 }
 
 int sbx_process_end(struct sbx_process* p, uint64_t grace_ms) {
-  if (p->settled || p->session == NULL) return SBX_E_NOT_FOUND;
-  p->killed = true;
-  if (p->withdrawn) return 0;
-  if (sbx__session_withdraw(p->session, p->client.id)) {
-    tell_withdrawn(p);
-    return 0;
-  }
-  /* A failure means a dead session, whose end settles the process. */
-  send_end(p, grace_ms);
-  return 0;
+  return p->settled ? SBX_E_NOT_FOUND : p->ops->end(p, grace_ms);
 }
 
 int sbx_process_signal(struct sbx_process* p, int signo) {
-  struct sbx_msg msg = {.type = SBX_MSG_SIGNAL,
-                        .id = p->client.id,
-                        .a = (uint32_t) signo,
-                        .b = SBX_SCOPE_PROCESS};
-
   if (signo < 1 || signo > 64) return SBX_E_INVALID_INPUT;
-  if (p->settled || p->session == NULL) return SBX_E_NOT_FOUND;
-  if (p->terminal && p->streams[SBX_STDOUT].fd >= 0 &&
-      sbx_terminal_signal(p->streams[SBX_STDOUT].fd, signo) == 0)
-    return 0;
-  sbx__session_send(p->session, &msg, NULL, 0, NULL, 0);
-  return 0;
+  return p->settled ? SBX_E_NOT_FOUND : p->ops->signal(p, signo);
 }
 
 int sbx_process_resize(struct sbx_process* p, uint32_t columns, uint32_t rows) {
-  int fd = p->streams[SBX_STDOUT].fd;
-
   if (!p->terminal) return SBX_E_INVALID_INPUT;
-  if (p->settled || fd < 0) return SBX_E_NOT_FOUND;
-  return sbx_terminal_resize(fd, columns, rows) == 0 ? 0 : SBX_E_INVALID_INPUT;
+  return p->settled ? SBX_E_NOT_FOUND : p->ops->resize(p, columns, rows);
 }
-
-static void on_timeout(uv_timer_t* handle) {
-  struct sbx_process* p = handle->data;
-
-  if (p->session != NULL) sbx__session_poll(p->session);
-  if (p->settled || p->session == NULL) return;
-  p->timed_out = true;
-  sbx_process_end(p, p->grace_ms);
-}
-
-/* ---- starting ---- */
-
-struct request {
-  char* bytes;
-  size_t len;
-  int fds[4]; /* theirs: stdin, stdout, stderr, payload */
-  size_t nfds;
-  uint32_t flags;
-};
-
-static void request_clear(struct request* r) {
-  for (size_t i = 0; i < r->nfds; i++) close(r->fds[i]);
-  r->nfds = 0;
-  free(r->bytes);
-  r->bytes = NULL;
-}
-
-static size_t strings_len(const char* const* list, size_t count) {
-  size_t len = 0;
-
-  for (size_t i = 0; i < count; i++) len += strlen(list[i]) + 1;
-  return len;
-}
-
-static char* put_string(char* at, const char* text) {
-  size_t len = strlen(text) + 1;
-
-  memcpy(at, text, len);
-  return at + len;
-}
-
-static int request_payload(struct request* r,
-                           const struct sbx_process_spec* spec) {
-  uint32_t counts[2] = {(uint32_t) spec->argc, (uint32_t) spec->envc};
-  char* at;
-
-  r->len = sizeof(counts) + strlen(spec->cwd) + 1 +
-           strings_len(spec->argv, spec->argc) +
-           strings_len(spec->env, spec->envc);
-  r->bytes = at = malloc(r->len);
-  if (at == NULL) return UV_ENOMEM;
-  memcpy(at, counts, sizeof(counts));
-  at = put_string(at + sizeof(counts), spec->cwd);
-  for (size_t i = 0; i < spec->argc; i++) at = put_string(at, spec->argv[i]);
-  for (size_t i = 0; i < spec->envc; i++) at = put_string(at, spec->env[i]);
-  return 0;
-}
-
-/* `ours` is the index of our end: 0 reads, 1 writes. */
-static int request_pipe(struct request* r, int ours, int* fd) {
-  int pair[2];
-
-  if (pipe2(pair, O_CLOEXEC) < 0) return -errno;
-  *fd = pair[ours];
-  r->fds[r->nfds++] = pair[1 - ours];
-  return 0;
-}
-
-static int request_fds(struct request* r, struct sbx_process* p,
-                       const struct sbx_process_spec* spec) {
-  int err = 0;
-
-  if (p->terminal) r->flags |= SBX_SPAWN_TERMINAL;
-  if (spec->stdin_pipe && !p->terminal) {
-    err = request_pipe(r, 1, &p->input.fd);
-    r->flags |= SBX_SPAWN_STDIN_FD;
-    if (err == 0 && fcntl(p->input.fd, F_SETFL, O_NONBLOCK | O_WRONLY) < 0)
-      err = -errno;
-  }
-  for (int i = 0; i < 2 && err == 0 && !p->terminal; i++) {
-    struct stream* s = &p->streams[i];
-
-    err = request_pipe(r, 0, &s->fd);
-    if (err == 0) err = handle_open(p, &s->poll, s->fd, &s->polled);
-  }
-  if (err == 0 && r->len > SBX_MSG_INLINE_MAX) {
-    int fd = sbx__memfd_sealed("sandbox-spawn", r->bytes, r->len);
-
-    if (fd < 0) return fd;
-    r->fds[r->nfds++] = fd;
-    r->flags |= SBX_SPAWN_MEMFD;
-    r->len = 0;
-  }
-  return err;
-}
-
-static int process_new(struct sbx_session* session,
-                       const struct sbx_process_spec* spec,
-                       const struct sbx_process_events* events,
-                       struct sbx_process** out) {
-  struct sbx_process* p = calloc(1, sizeof(*p));
-  size_t retain = spec->retain < SBX_RETAIN_MAX ? spec->retain : SBX_RETAIN_MAX;
-
-  if (p == NULL) return UV_ENOMEM;
-  p->client.on_message = on_message;
-  p->client.on_gone = on_gone;
-  p->client.on_fd = on_fd;
-  p->client.on_paused = on_paused;
-  p->terminal = spec->columns > 0 && spec->rows > 0;
-  sbx_rate_init(&p->rate, spec->output_rate, uv_hrtime());
-  p->loop = sbx__session_loop(session);
-  p->events = *events;
-  p->grace_ms = spec->grace_ms;
-  p->input.fd = -1;
-  p->input.last = &p->input.first;
-  for (int i = 0; i < 2; i++) {
-    struct stream* s = &p->streams[i];
-
-    s->process = p;
-    s->fd = -1;
-    s->read_size = READ_MIN;
-    sbx_ring_init(&s->ring, retain);
-  }
-  p->name = strdup(spec->argv[0]);
-  p->cwd = strdup(spec->cwd);
-  *out = p;
-  return p->name == NULL || p->cwd == NULL ? UV_ENOMEM : 0;
-}
-
-static int start(struct sbx_process* p, struct sbx_session* session,
-                 const struct sbx_process_spec* spec) {
-  struct request r = {0};
-  struct sbx_msg msg = {.type = SBX_MSG_SPAWN};
-  int err = request_payload(&r, spec);
-
-  if (err == 0) err = request_fds(&r, p, spec);
-  if (err == 0) {
-    sbx__session_attach(session, &p->client);
-    p->session = session;
-    msg.id = p->client.id;
-    msg.a = r.flags;
-    if (p->terminal)
-      msg.b = (spec->columns & 0xffff) | (spec->rows & 0xffff) << 16;
-    err = sbx__session_send(session, &msg, r.bytes, r.len, r.fds, r.nfds);
-    r.nfds = 0;
-    if (err != 0) detach(p);
-  }
-  request_clear(&r);
-  return err;
-}
-
-static void start_timer(struct sbx_process* p, uint64_t timeout_ms) {
-  uv_timer_init(p->loop, &p->timer);
-  p->timer.data = p;
-  p->handles++;
-  p->timed = true;
-  p->time_left = timeout_ms;
-  if (!sbx__session_paused(p->session)) on_paused(&p->client, false);
-}
-
-static int spawn_error(struct sbx_error* error, int err) {
-  char words[SBX_SYS_TEXT_MAX];
-  int code = err == UV_ENOMEM ? SBX_E_INTERNAL : SBX_E_UNAVAILABLE;
-  const char* hint = err == UV_EMFILE || err == UV_ENFILE
-                         ? " (raise the limit on open files, ulimit -n)"
-                         : "";
-
-  sbx_error_set(error, code, -err, "processes.start",
-                "The command could not be started: %s%s.",
-                sbx_sys_text(-err, words), hint);
-  if (error != NULL) error->retryable = err != UV_EPIPE;
-  return code;
-}
-
-static int check(struct sbx_session* session,
-                 const struct sbx_process_spec* spec, struct sbx_error* error) {
-  if (spec->argc == 0 || spec->cwd == NULL)
-    return sbx_error_set(error, SBX_E_INVALID_INPUT, 0, "processes.start",
-                         "A command needs a program and a directory.");
-  if (!sbx__session_running(session))
-    return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, "processes.start",
-                         "The sandbox is not running.");
-  return 0;
-}
-
-int sbx_process_spawn(struct sbx_session* session,
-                      const struct sbx_process_spec* spec,
-                      const struct sbx_process_events* events,
-                      struct sbx_process** out, struct sbx_error* error) {
-  struct sbx_process* p = NULL;
-  int err = check(session, spec, error);
-
-  *out = NULL;
-  if (err != 0) return err;
-  err = process_new(session, spec, events, &p);
-  if (p != NULL) p->started = uv_hrtime();
-  if (err == 0) err = start(p, session, spec);
-  if (err != 0) {
-    if (p != NULL) sbx_process_close(p);
-    return spawn_error(error, err);
-  }
-  stream_start(&p->streams[0]);
-  stream_start(&p->streams[1]);
-  if (spec->timeout_ms > 0) start_timer(p, spec->timeout_ms);
-  *out = p;
-  return 0;
-}
-
-/* ---- the rest of the surface ---- */
 
 void sbx_process_listen(struct sbx_process* p, int stream, unsigned mask) {
   p->streams[stream].listen = mask;
 }
 
 void sbx_process_pause(struct sbx_process* p, int stream, bool paused) {
-  struct stream* s = &p->streams[stream];
-
-  if (s->paused == paused) return;
-  s->paused = paused;
-  if (!s->polled) return;
-  if (paused)
-    uv_poll_stop(&s->poll);
-  else
-    stream_start(s);
+  if (p->streams[stream].paused == paused) return;
+  p->streams[stream].paused = paused;
+  p->ops->pause(p, stream);
 }
 
 void sbx_process_retained(struct sbx_process* p, int stream,
@@ -917,15 +137,6 @@ void sbx_process_retained(struct sbx_process* p, int stream,
 
 void sbx_process_close(struct sbx_process* p) {
   if (p->closed) return;
-  if (!p->settled && p->session != NULL && !p->withdrawn &&
-      !sbx__session_withdraw(p->session, p->client.id))
-    send_end(p, 0);
   p->closed = true;
-  detach(p);
-  handle_close((uv_handle_t*) &p->timer, &p->timed);
-  handle_close((uv_handle_t*) &p->slow, &p->slowed);
-  input_end(p, UV_ECANCELED);
-  stream_end(&p->streams[0]);
-  stream_end(&p->streams[1]);
-  if (p->handles == 0) process_free(p);
+  p->ops->close(p);
 }

@@ -30,6 +30,8 @@ struct sbx_process_spec {
   /* Not 0: the command gets a terminal of that size for its three streams, and
    * all output is stdout. stdin_pipe counts for nothing then. */
   uint32_t columns, rows;
+  bool background; /* may outlive this host where the provider allows it: its
+                      output is kept for who attaches later */
 };
 
 struct sbx_process_result {
@@ -43,6 +45,8 @@ struct sbx_process_result {
   uint64_t user_us, system_us, max_rss_bytes;
   const struct sbx_error* error; /* never started (missing cwd, session gone),
                                     else NULL; exit_code is then -1 */
+  bool ran; /* with `error`: it was started, or may have been, so it must not be
+               started again; its end is not known */
 };
 
 /* All may be NULL. `bytes` are valid during the call. */

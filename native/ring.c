@@ -90,6 +90,10 @@ void sbx_ring_append(struct sbx_ring* ring, const char* bytes, size_t len) {
   }
 }
 
+void sbx_ring_drop(struct sbx_ring* ring, uint64_t count) {
+  ring->total += count;
+}
+
 void sbx_ring_trim(struct sbx_ring* ring) {
   char* data;
 

@@ -30,6 +30,9 @@ void sbx_ring_commit(struct sbx_ring* ring, size_t n);
 /* Copies; bytes that find no memory count as dropped. */
 void sbx_ring_append(struct sbx_ring* ring, const char* bytes, size_t len);
 
+/* Counts bytes of the stream that never came as dropped. */
+void sbx_ring_drop(struct sbx_ring* ring, uint64_t count);
+
 /* Gives unused memory back. */
 void sbx_ring_trim(struct sbx_ring* ring);
 

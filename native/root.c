@@ -79,6 +79,7 @@ void sbx_root_ref(struct sbx_root* root) {
 
 void sbx_root_unref(struct sbx_root* root) {
   if (!root || --root->refs > 0) return;
+  sbx__near_free(root);
   close(root->fd);
   free(root->inside);
   free(root);

@@ -55,6 +55,14 @@ bool sbx_utf8_valid(const void* bytes, size_t len) {
   return true;
 }
 
+size_t sbx_utf8_next(const void* bytes, size_t len, bool* valid) {
+  const unsigned char* p = bytes;
+  size_t n = matched(p, len);
+
+  *valid = announced(p[0]) == n;
+  return n;
+}
+
 size_t sbx_utf8_tail(const void* bytes, size_t len) {
   const unsigned char* p = bytes;
   size_t n;

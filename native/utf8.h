@@ -8,6 +8,10 @@
 /* Strict: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool sbx_utf8_valid(const void* bytes, size_t len);
 
+/* Bytes of the code point in front, or of what one U+FFFD stands for: 1 to 4.
+ * `len` is not 0. */
+size_t sbx_utf8_next(const void* bytes, size_t len, bool* valid);
+
 /* Only bytes below 0x80. */
 bool sbx_utf8_is_ascii(const void* bytes, size_t len);
 

@@ -14,6 +14,8 @@
 struct sbx_kit_place {
   const char* root; /* absolute: what the request's paths are below; "/" */
   const char* inside; /* the workspace as commands see it, "/workspace" */
+  const char* folder; /* the kit's own, 0700; NULL: "/tmp/.sbx" */
+  const char* tools; /* PATH of the kit itself; NULL: the system's folders */
   bool binary_output; /* stdout arrives byte for byte; else base64 is used */
   uint64_t inline_max; /* bytes of content in one call; 0: 64 KiB */
 };

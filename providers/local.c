@@ -752,8 +752,9 @@ struct exposing {
 
 static void on_exposed(uv_timer_t* timer) {
   struct exposing* e = timer->data;
+  struct sbx_exposed exposed = {.host = "127.0.0.1", .port = e->port};
 
-  e->cb(e->arg, e->err != 0 ? &e->error : NULL, "127.0.0.1", e->port);
+  e->cb(e->arg, e->err != 0 ? &e->error : NULL, &exposed);
   uv_close((uv_handle_t*) timer, on_answer_closed);
 }
 
@@ -766,7 +767,7 @@ static void local_expose(struct sbx_sandbox* s, unsigned port,
   if (e == NULL) {
     sbx_error_set(&error, SBX_E_INTERNAL, ENOMEM, "ports.expose",
                   "Out of memory.");
-    cb(arg, &error, NULL, 0);
+    cb(arg, &error, NULL);
     return;
   }
   e->cb = cb;
@@ -1062,7 +1063,7 @@ static int local_file_try(struct sbx_sandbox* s, int scope,
 
     if (rc != 0) return rc;
   }
-  return sbx_files_try(root_of(l, scope), &routed, result, error);
+  return sbx_files_try(l->base.loop, root_of(l, scope), &routed, result, error);
 }
 
 /* Every request has been through file_try before. */

@@ -28,9 +28,26 @@ typedef void (*sbx_done_cb)(void* arg, const struct sbx_error* error);
 typedef void (*sbx_found_cb)(void* arg, const struct sbx_error* error,
                              bool found);
 
-/* Where clients on this machine reach an exposed port. */
+/* Where clients on this machine reach an exposed port; valid during the call. */
+struct sbx_exposed {
+  const char* host; /* with port, where url is NULL: "127.0.0.1" */
+  unsigned port;
+  const char* url;    /* "https://3000-id.e2b.app", without a slash at the end */
+  const char* header; /* "Name: value" that requests there need, or NULL */
+};
 typedef void (*sbx_exposed_cb)(void* arg, const struct sbx_error* error,
-                               const char* host, unsigned port);
+                               const struct sbx_exposed* exposed);
+
+/* A command that goes on, or ended lately. */
+struct sbx_listed {
+  uint32_t pid;
+  const char* command;
+  int64_t started_ms;
+  bool running;
+  int exit_code; /* not running; -1: unknown */
+};
+typedef void (*sbx_listed_cb)(void* arg, const struct sbx_error* error,
+                              const struct sbx_listed* list, size_t count);
 
 /* A host that the network policy refused; valid during the call. */
 typedef void (*sbx_denied_cb)(void* arg, const struct sbx_denial* denial);
@@ -109,6 +126,16 @@ struct sbx_provider {
                const struct sbx_process_events* events,
                struct sbx_process** out, struct sbx_error* error);
 
+  /* Both NULL where commands do not outlive their host. All commands of the
+   * sandbox, also those that another host started; attach goes on with the
+   * output of one, from the oldest byte that is kept. Of the spec it reads
+   * retain, grace_ms, columns and rows. */
+  void (*list)(struct sbx_sandbox* s, sbx_listed_cb cb, void* arg);
+  int (*attach)(struct sbx_sandbox* s, uint32_t pid,
+                const struct sbx_process_spec* spec,
+                const struct sbx_process_events* events,
+                struct sbx_process** out, struct sbx_error* error);
+
   /* Snapshots. `store`: where the provider keeps them, if that is a folder of
    * this machine. Returns 0, or a negative code, `error` filled and calls
    * nothing. */
@@ -116,8 +143,8 @@ struct sbx_provider {
                   const char* store, const char* id, sbx_snapshot_cb cb,
                   void* arg, struct sbx_error* error);
 
-  /* The next create starts with this layer's files, if it can; the fact
-   * "template" then says so. */
+  /* May be NULL. The next create starts with this layer's files, if it can; the
+   * fact "template" then says so. */
   int (*use_layer)(struct sbx_sandbox* s, const char* path);
 
   /* Ports. Exposing one again gives the same address; all end with stop. */
@@ -125,10 +152,12 @@ struct sbx_provider {
                  void* arg);
   void (*unexpose)(struct sbx_sandbox* s, unsigned port);
 
-  /* Replaces the network policy by a list of hosts, an empty one for "deny".
-   * At once, and until the object is closed. */
+  /* Replaces the network policy by a list of hosts, an empty one for "deny", and
+   * until the object is closed: at once, or where a service has to be asked. */
   int (*set_network)(struct sbx_sandbox* s, const char* const* hosts,
                      size_t count, struct sbx_error* error);
+  void (*request_network)(struct sbx_sandbox* s, const char* const* hosts,
+                          size_t count, sbx_done_cb cb, void* arg);
   void (*watch_network)(struct sbx_sandbox* s, sbx_denied_cb cb, void* arg);
 
   /* Facts of the session, without I/O. */
@@ -150,5 +179,6 @@ const struct sbx_provider* sbx_provider_find(const char* name);
 
 extern const struct sbx_provider sbx_provider_local;
 extern const struct sbx_provider sbx_provider_local_store;
+extern const struct sbx_provider sbx_provider_e2b;
 
 #endif

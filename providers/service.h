@@ -19,6 +19,8 @@ struct sbx_service_state {
   char* id;        /* the provider's id of the machine, NULL: none yet */
   const char* user; /* that commands run as, "" if unknown */
   const char* home; /* of that user, "/home/user" */
+  uint64_t timeout_ms; /* the machine's time limit; 0: none, or unknown */
+  uint64_t request_ms; /* deadline of one life verb; 0: 60 s */
 };
 
 enum sbx_emit {
@@ -67,17 +69,23 @@ struct sbx_service {
   void (*free)(struct sbx_service_state* s);
   const char* (*proxy)(struct sbx_service_state* s); /* option, NULL: none set */
 
-  /* Life. `id` is the user's, NULL without one. */
+  /* Life. `id` is the user's, or to create one of our own where the user gave
+   * none. find sets state->id to the oldest of that id. create may fail with
+   * something made: it is never called again, but find is, once. */
   struct sbx_machine* (*find)(struct sbx_service_state* s, const char* id);
   struct sbx_machine* (*create)(struct sbx_service_state* s, const char* id);
   struct sbx_machine* (*connect)(struct sbx_service_state* s); /* also wakes it */
   struct sbx_machine* (*stop)(struct sbx_service_state* s);    /* keeps files */
   struct sbx_machine* (*destroy)(struct sbx_service_state* s);
   struct sbx_machine* (*touch)(struct sbx_service_state* s); /* extends its time */
-  /* Is it still there? EMIT_FOUND if so. After a broken stream. */
+  /* Is it still there? After a broken stream. EMIT_FOUND: it runs; success
+   * without: it surely does not; else it is not known. */
   struct sbx_machine* (*probe)(struct sbx_service_state* s);
 
-  /* Processes. attach emits what start does, from now on. */
+  /* Processes. attach emits what start does, from now on. Of the errors
+   * UNAVAILABLE with `sys` 0 means that the service said so before anything was
+   * run: the call may be repeated on a new machine. NOT_FOUND of attach: there
+   * is no such process (any more). */
   struct sbx_machine* (*start)(struct sbx_service_state* s,
                                const struct sbx_start_spec* spec);
   struct sbx_machine* (*attach)(struct sbx_service_state* s, uint32_t pid);

@@ -6,6 +6,7 @@
 static const struct sbx_provider* const providers[] = {
     &sbx_provider_local,
     &sbx_provider_local_store,
+    &sbx_provider_e2b,
 };
 
 const struct sbx_provider* sbx_provider_find(const char* name) {

@@ -87,8 +87,13 @@ function makeSandboxError(error) {
   return new core.SandboxError(error.message, error.code, details);
 }
 
-/** A command that never started. */
-export function executionError(error) {
+/** A command that never started, or whose sandbox ended in the midst of it. */
+export function executionError(error, exit) {
+  if (error.ran) {
+    const cut = new core.SandboxExecutionError(error.message, -1, exit?.stdout ?? '', exit?.stderr ?? '');
+    cut.cause = error;
+    return Object.assign(cut, { stdout: exit?.stdout ?? '', stderr: exit?.stderr ?? '' });
+  }
   if (error.code === 'unavailable' || !isNative(error)) return sandboxError(error);
   const made = new core.SandboxExecutionError(error.message, -1, '', '');
   made.cause = error;

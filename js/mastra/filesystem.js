@@ -172,8 +172,9 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   /** A host path only where commands and files lie in a folder of the host. */
   resolveAbsolutePath(path) {
-    const { host } = this.#lease.session.place;
-    if (!host || typeof path !== 'string') return undefined;
+    const { place, facts } = this.#lease.session;
+    const { host } = place;
+    if (!host || facts.sandboxId || typeof path !== 'string') return undefined;
     return posix.join(host, relativeTo(this.#lease.session.place, path));
   }
 

@@ -13,6 +13,7 @@ export { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.j
 export { SandboxSdkFilesystem, SandboxSdkSandbox };
 
 const sandboxOptionNames = [...leaseOptions, 'name', 'instructions', 'onStart', 'onStop', 'onDestroy'];
+const REMOTE_LOCK_MS = 120_000;
 const filesystemNames = ['id', 'readOnly', 'instructions', 'onInit', 'onDestroy', 'textExtensions'];
 
 /** A Mastra sandbox on `options.provider`. Starts nothing; wrong options throw. */
@@ -31,10 +32,16 @@ export function createMastraWorkspace(options) {
   const settings = checkWorkspace(workspace);
   const sandbox = createMastraSandbox(sandboxOptions);
   return new core.Workspace({
-    ...settings,
+    ...patient(settings, sandboxOptions.provider),
     filesystem: new SandboxSdkFilesystem({ ...files, sandbox }),
     sandbox,
   });
+}
+
+// A write may wait for the start of a sandbox at a service.
+function patient(settings, provider) {
+  if (!provider.remote || settings.tools?.writeLockTimeoutMs !== undefined) return settings;
+  return { ...settings, tools: { ...settings.tools, writeLockTimeoutMs: REMOTE_LOCK_MS } };
 }
 
 function checkWorkspace(value) {

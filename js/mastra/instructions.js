@@ -15,11 +15,14 @@ const levels = {
   none: 'Commands are not isolated from this machine.',
 };
 
+const apart = 'Commands are isolated: they run in a machine of their own.';
+
 function networkLine({ network, networkAllow: hosts, level }) {
   if (network === undefined) return '';
   if (network === 'allow') return 'The network can be used.';
   if (network === 'list') {
-    return `Of the network only these hosts can be reached, through the proxy in HTTP_PROXY: ${hosts}.`;
+    const through = level === undefined ? '' : ', through the proxy in HTTP_PROXY';
+    return `Of the network only these hosts can be reached${through}: ${hosts}.`;
   }
   const off = 'The network is off by policy: downloads fail, and trying again does not help.';
   return level === 'landlock' ? off : `${off} localhost works.`;
@@ -38,7 +41,7 @@ export function instructionsFor(lease) {
   const workspace = workdir === inside ? '' : `, in the workspace ${inside}`;
   const lines = [
     `Commands start in ${workdir}${workspace}; the file tools call ${inside} "/".`,
-    levels[facts.level] ?? '',
+    levels[facts.level] ?? (lease.provider.remote ? apart : ''),
     networkLine(facts),
     limitsLine(facts),
     facts.degraded ? `Note: ${facts.degraded.replaceAll('\n', '; ')}.` : '',

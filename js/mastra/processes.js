@@ -217,18 +217,26 @@ export class SandboxSdkProcessManager extends core.SandboxProcessManager {
     return handle;
   }
 
+  /** Those of this object, and running ones that another host has started. */
   async list() {
-    return Array.from(this._tracked.values(), handle => ({
+    const own = Array.from(this._tracked.values(), handle => ({
       pid: handle.pid,
       command: handle.command,
       running: handle.exitCode === undefined,
       exitCode: handle.exitCode,
     }));
+    const isNew = ({ pid, running }) => running && !this._tracked.has(pid) && !this._dismissed.has(pid);
+    const others = (await this.sandbox._others()).filter(isNew);
+    return [...own, ...others.map(({ pid, command }) => ({ pid, command, running: true, exitCode: undefined }))];
   }
 
   async get(pid) {
     if (typeof pid !== 'string' && typeof pid !== 'number') throw invalid(`pid must be a string, not ${show(pid)}`);
-    return this._tracked.get(String(pid));
+    const known = this._tracked.get(String(pid));
+    if (known || !/^[1-9]\d{0,9}$/.test(pid)) return known;
+    const handle = await this.sandbox._attach(String(pid));
+    if (handle) this._tracked.set(handle.pid, handle);
+    return handle;
   }
 
   release(pid) {

@@ -17,7 +17,7 @@ import {
 } from '../options.js';
 import { Child, NEVER_STARTED, outcomeOf } from '../process.js';
 import { isInHookOf, refuseInHookOf } from '../reentry.js';
-import { Sandbox } from '../sandbox.js';
+import { attachTo, listOf, Sandbox } from '../sandbox.js';
 import { checkValue } from '../values.js';
 import { listen } from '../verbs.js';
 import { executionError, sandboxError } from './errors.js';
@@ -204,7 +204,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     return new Promise((resolve, reject) => {
       const { epoch } = this.#lease.session;
       const again = () => this.#execute(command, args, options, where, 0);
-      const failed = error => this.#notStarted(error, epoch, retries, again);
+      const failed = (error, exit) => this.#notStarted(error, epoch, retries, again, exit);
       try {
         this.#launch(command, args, options, where, retries, resolve, failed);
       } catch (error) {
@@ -245,7 +245,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
         onText: (stream, text) => callbacks[stream](text),
         onExit: exit => {
           signal?.removeEventListener('abort', abort);
-          resolve(exit.error ? failed(exit.error) : resultOf(exit, command, args, timeout, retain, callbacks[1]));
+          resolve(exit.error ? failed(exit.error, exit) : resultOf(exit, command, args, timeout, retain, callbacks[1]));
         },
       },
     );
@@ -253,12 +253,12 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   }
 
   // Nothing ran. A sandbox that died meanwhile is started again, once.
-  async #notStarted(error, epoch, retries, again) {
+  async #notStarted(error, epoch, retries, again, exit) {
     if (this.#lease.noteError(error, epoch) && retries > 0) {
       await this.ensureRunning();
       return again();
     }
-    throw executionError(error);
+    throw executionError(error, exit);
   }
 
   #gone(error) {
@@ -294,14 +294,34 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       stdin: options.stdinMode !== 'ignore',
       timeout: checkTimeout(options.timeout),
       retain: checkRetain(options.maxRetainedBytes, SPAWN_RETAIN),
+      background: true,
     };
     try {
       const child = this.#child(spec, options);
       await child.started;
-      if (child.exit?.error) throw child.exit.error;
+      if (child.exit?.error && child.pid === undefined) throw child.exit.error;
+      child.command = given?.command ?? command;
       return new SandboxSdkProcessHandle(child);
     } catch (error) {
       return this.#notStarted(error, epoch, retries, () => this._spawn(command, options, 0));
+    }
+  }
+
+  /** @internal Commands that this object has not started, or not tracked. */
+  async _others() {
+    return this.#lease.native.lists ? listOf(this.#lease) : [];
+  }
+
+  /** @internal The handle of one of them, or undefined. */
+  async _attach(pid) {
+    if (!this.#lease.native.lists) return undefined;
+    try {
+      const options = { retain: SPAWN_RETAIN, report: error => this.#report(error) };
+      const child = await attachTo(this.#lease, pid, options);
+      return Object.assign(new SandboxSdkProcessHandle(child), { command: child.command });
+    } catch (error) {
+      if (error.code === 'not_found') return undefined;
+      throw sandboxError(error);
     }
   }
 

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "exchange.h"
 #include "options.h"
 #include "process.h"
 #include "sandbox.h"
+#include "transport.h"
 
 extern "C" {
 #include "../setup.h"
@@ -45,6 +47,7 @@ static void on_cleanup(napi_async_cleanup_hook_handle, void* arg) {
   auto* addon = static_cast<Addon*>(arg);
   addon->closing = true;
   CloseAll(addon);
+  ShutHttps(addon);
   addon->Finish();
 }
 
@@ -133,6 +136,9 @@ static Napi::Value Open(const Napi::CallbackInfo& info) {
   }
   sbx_options* options = ReadOptions(info[1]);
   if (!options) return env.Undefined();
+  if (GetAddon(env)->http_host.ops) {
+    sbx_options_set_host(options, &GetAddon(env)->http_host);
+  }
   sbx_sandbox* sandbox = nullptr;
   int rc = provider->open(GetAddon(env)->loop, options, &sandbox, &error);
   sbx_options_free(options);
@@ -163,6 +169,8 @@ static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   addon->sandbox_class = Napi::Persistent(Sandbox::Define(env));
   addon->process_class = Napi::Persistent(Process::Define(env));
   exports.Set("open", Napi::Function::New(env, Open, "open"));
+  exports.Set("lend", Napi::Function::New(env, Lend, "lend"));
+  exports.Set("Http", Http::Define(env));
   exports.Set("mime", Napi::Function::New(env, Mime, "mime"));
   return exports;
 }

@@ -6,15 +6,18 @@
 #include <napi.h>
 #include <uv.h>
 
+#include <set>
 #include <string>
 
 extern "C" {
 #include "../../providers/provider.h"
+#include "../transport.h"
 }
 
 namespace sbx {
 
 struct SandboxState;
+class Http;
 
 // Instance data of one environment (the main thread or a worker). The cleanup
 // hook closes every sandbox before the environment goes away.
@@ -30,6 +33,10 @@ struct Addon {
   size_t pending = 0;
   sbx_sandbox* opening = nullptr;  // handed to the next NativeSandbox
   SandboxState* sandboxes = nullptr;  // every one that is not freed yet
+  Napi::ObjectReference http_lender;  // js/transport.js
+  sbx_http_host http_host = {};       // the engine's view of it
+  std::string http_roots;
+  std::set<Http*> https;
   bool closing = false;               // no JavaScript may run any more
 
   void Hold();     // keeps Node's loop alive

@@ -4,13 +4,15 @@
 
 namespace sbx {
 
-static void on_exposed(void* arg, const sbx_error* error, const char* host,
-                       unsigned port) {
+static void on_exposed(void* arg, const sbx_error* error,
+                       const sbx_exposed* exposed) {
   auto* operation = static_cast<Operation*>(arg);
-  operation->Settle(error, [host, port](Napi::Env env) {
+  operation->Settle(error, [exposed](Napi::Env env) {
     Napi::Object place = Napi::Object::New(env);
-    place.Set("host", host);
-    place.Set("port", port);
+    if (exposed->host) place.Set("host", exposed->host);
+    if (exposed->host) place.Set("port", exposed->port);
+    if (exposed->url) place.Set("url", exposed->url);
+    if (exposed->header) place.Set("header", exposed->header);
     return place;
   });
   delete operation;
@@ -36,13 +38,24 @@ Napi::Value ExposePort(const Napi::CallbackInfo& info, Addon* addon,
   return promise;
 }
 
-void SetNetwork(const Napi::CallbackInfo& info, sbx_sandbox* sandbox) {
+static void on_network(void* arg, const sbx_error* error) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(error, [](Napi::Env env) { return env.Undefined(); });
+  delete operation;
+}
+
+Napi::Value SetNetwork(const Napi::CallbackInfo& info, Addon* addon,
+                       sbx_sandbox* sandbox) {
   Napi::Env env = info.Env();
-  if (!sandbox->provider->set_network) return Missing(env, "setNetworkPolicy");
+  const sbx_provider* provider = sandbox->provider;
+  if (!provider->set_network && !provider->request_network) {
+    Missing(env, "setNetworkPolicy");
+    return env.Undefined();
+  }
   if (!info[0].IsArray()) {
     Napi::TypeError::New(env, "setNetwork wants an array of hosts")
         .ThrowAsJavaScriptException();
-    return;
+    return env.Undefined();
   }
   Napi::Array list = info[0].As<Napi::Array>();
   std::vector<std::string> hosts;
@@ -51,11 +64,18 @@ void SetNetwork(const Napi::CallbackInfo& info, sbx_sandbox* sandbox) {
   }
   std::vector<const char*> texts;
   for (const std::string& host : hosts) texts.push_back(host.c_str());
+  if (provider->request_network) {
+    auto* operation = new Operation(addon, "setNetwork");
+    Napi::Value promise = operation->deferred.Promise();
+    provider->request_network(sandbox, texts.data(), texts.size(), on_network,
+                              operation);
+    return promise;
+  }
   sbx_error error = {};
-  if (sandbox->provider->set_network(sandbox, texts.data(), texts.size(),
-                                     &error)) {
+  if (provider->set_network(sandbox, texts.data(), texts.size(), &error)) {
     Throw(env, error);
   }
+  return env.Undefined();
 }
 
 struct Denied {

@@ -6,12 +6,13 @@
 
 namespace sbx {
 
-// expose(port): Promise<{host, port}>
+// expose(port): Promise<{host, port} | {url, header?}>
 Napi::Value ExposePort(const Napi::CallbackInfo& info, Addon* addon,
                        sbx_sandbox* sandbox);
 
-// setNetwork(hosts): throws a NativeError
-void SetNetwork(const Napi::CallbackInfo& info, sbx_sandbox* sandbox);
+// setNetwork(hosts): throws a NativeError, or answers a promise
+Napi::Value SetNetwork(const Napi::CallbackInfo& info, Addon* addon,
+                       sbx_sandbox* sandbox);
 
 // onDenied(callback): the receiver, freed with FreeDenied; an older one of the
 // same sandbox may be freed after the call.

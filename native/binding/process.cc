@@ -113,6 +113,43 @@ void Process::DropEvents() {
   context_.reset();
 }
 
+// What a spec says beyond the command itself.
+static sbx_process_spec ReadSpec(Napi::Object spec) {
+  sbx_process_spec native = {};
+  native.stdin_pipe = spec.Get("stdin").ToBoolean();
+  native.timeout_ms = Milliseconds(spec.Get("timeout"), 0);
+  native.grace_ms = Milliseconds(spec.Get("grace"), kDefaultGrace);
+  native.retain = Retain(spec.Get("retain"));
+  native.columns = Mask(spec.Get("columns"));
+  native.rows = Mask(spec.Get("rows"));
+  native.background = spec.Get("background").ToBoolean();
+  return native;
+}
+
+template <typename Launch>
+Napi::Value Process::Begin(Napi::Env env, Napi::Object spec, Napi::Value events,
+                           Launch launch) {
+  Napi::Object object = GetAddon(env)->process_class.New({});
+  if (env.IsExceptionPending()) return env.Undefined();
+  Process* self = Unwrap(object);
+  self->ReadEvents(events.ToObject());
+  self->collect_ = spec.Get("collect").ToBoolean();
+  self->context_ = std::make_unique<Napi::AsyncContext>(env, "process");
+  sbx_process_events native = {self, on_spawn, on_bytes, on_text, on_exit};
+  sbx_error error = {};
+  if (launch(&native, &self->process_, &error)) {
+    self->process_ = nullptr;
+    Throw(env, error);
+    return env.Undefined();
+  }
+  self->running_ = true;
+  self->addon_->Hold();
+  self->Ref();  // until on_exit
+  sbx_process_listen(self->process_, SBX_STDOUT, Mask(spec.Get("listenStdout")));
+  sbx_process_listen(self->process_, SBX_STDERR, Mask(spec.Get("listenStderr")));
+  return object;
+}
+
 Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
                            sbx_sandbox* sandbox) {
   Napi::Env env = info.Env();
@@ -125,39 +162,39 @@ Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
       !ReadText(spec.Get("cwd"), "cwd", &cwd)) {
     return env.Undefined();
   }
-  sbx_process_spec native = {};
+  sbx_process_spec native = ReadSpec(spec);
   native.argv = argv.pointers.data();
   native.argc = argv.pointers.size();
   native.env = variables.pointers.data();
   native.envc = variables.pointers.size();
   native.cwd = cwd.c_str();
-  native.stdin_pipe = spec.Get("stdin").ToBoolean();
-  native.timeout_ms = Milliseconds(spec.Get("timeout"), 0);
-  native.grace_ms = Milliseconds(spec.Get("grace"), kDefaultGrace);
-  native.retain = Retain(spec.Get("retain"));
-  native.columns = Mask(spec.Get("columns"));
-  native.rows = Mask(spec.Get("rows"));
+  return Begin(env, spec, info[1],
+               [&](const sbx_process_events* events, sbx_process** process,
+                   sbx_error* error) {
+                 return sandbox->provider->spawn(sandbox, &native, events,
+                                                 process, error);
+               });
+}
 
-  Napi::Object object = GetAddon(env)->process_class.New({});
-  if (env.IsExceptionPending()) return env.Undefined();
-  Process* self = Unwrap(object);
-  self->ReadEvents(info[1].ToObject());
-  self->collect_ = spec.Get("collect").ToBoolean();
-  self->context_ = std::make_unique<Napi::AsyncContext>(env, "process");
-  sbx_process_events events = {self, on_spawn, on_bytes, on_text, on_exit};
+Napi::Value Process::Attach(const Napi::CallbackInfo& info,
+                            sbx_sandbox* sandbox) {
+  Napi::Env env = info.Env();
   sbx_error error = {};
-  if (sandbox->provider->spawn(sandbox, &native, &events, &self->process_,
-                               &error)) {
-    self->process_ = nullptr;
+  if (!sandbox->provider->attach) {
+    sbx_error_set(&error, SBX_E_UNSUPPORTED, 0, "processes.attach",
+                  "This provider has no commands that outlive their host.");
     Throw(env, error);
     return env.Undefined();
   }
-  self->running_ = true;
-  self->addon_->Hold();
-  self->Ref();  // until on_exit
-  sbx_process_listen(self->process_, SBX_STDOUT, Mask(spec.Get("listenStdout")));
-  sbx_process_listen(self->process_, SBX_STDERR, Mask(spec.Get("listenStderr")));
-  return object;
+  uint32_t pid = info[0].ToNumber().Uint32Value();
+  Napi::Object spec = info[1].ToObject();
+  sbx_process_spec native = ReadSpec(spec);
+  return Begin(env, spec, info[2],
+               [&](const sbx_process_events* events, sbx_process** process,
+                   sbx_error* problem) {
+                 return sandbox->provider->attach(sandbox, pid, &native, events,
+                                                  process, problem);
+               });
 }
 
 // A callback that throws becomes an uncaughtException, as for every emitter of
@@ -211,7 +248,11 @@ Napi::Value Process::MakeResult(Napi::Env env,
   object.Set("systemUs", static_cast<double>(result.system_us));
   object.Set("maxRssBytes", static_cast<double>(result.max_rss_bytes));
   if (result.reason) object.Set("reason", result.reason);
-  if (result.error) object.Set("error", MakeError(env, *result.error).Value());
+  if (result.error) {
+    Napi::Object error = MakeError(env, *result.error).Value();
+    if (result.ran) error.Set("ran", true);
+    object.Set("error", error);
+  }
   for (int stream = 0; stream < 2; stream++) {
     sbx_retained kept = {};
     sbx_process_retained(process_, stream, &kept);

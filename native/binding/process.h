@@ -16,6 +16,10 @@ class Process : public Napi::ObjectWrap<Process> {
   static Napi::Value Spawn(const Napi::CallbackInfo& info,
                            sbx_sandbox* sandbox);
 
+  // sandbox.attach(pid, spec, events); likewise.
+  static Napi::Value Attach(const Napi::CallbackInfo& info,
+                            sbx_sandbox* sandbox);
+
   explicit Process(const Napi::CallbackInfo& info);
   ~Process() override;
 
@@ -31,6 +35,10 @@ class Process : public Napi::ObjectWrap<Process> {
   Napi::Value Dropped(const Napi::CallbackInfo& info);
   void Release(const Napi::CallbackInfo& info);
 
+  // `launch(events, process, error)` is the provider's call.
+  template <typename Launch>
+  static Napi::Value Begin(Napi::Env env, Napi::Object spec, Napi::Value events,
+                           Launch launch);
   void ReadEvents(Napi::Object events);
   void DropEvents();
   Napi::Value MakeResult(Napi::Env env, const sbx_process_result& result);

@@ -1,5 +1,7 @@
 #include "sandbox.h"
 
+#include <cstring>
+
 #include "file.h"
 #include "network.h"
 #include "process.h"
@@ -68,6 +70,8 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Snapshot>("snapshot"),
           InstanceMethod<&Sandbox::UseLayer>("useLayer"),
           InstanceMethod<&Sandbox::Spawn>("spawn"),
+          InstanceMethod<&Sandbox::List>("list"),
+          InstanceMethod<&Sandbox::Attach>("attach"),
           InstanceMethod<&Sandbox::Expose>("expose"),
           InstanceMethod<&Sandbox::Unexpose>("unexpose"),
           InstanceMethod<&Sandbox::SetNetwork>("setNetwork"),
@@ -76,6 +80,8 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Facts>("facts"),
           InstanceMethod<&Sandbox::Capabilities>("capabilities"),
           InstanceAccessor<&Sandbox::Epoch>("epoch"),
+          InstanceAccessor<&Sandbox::Layers>("layers"),
+          InstanceAccessor<&Sandbox::Lists>("lists"),
       });
 }
 
@@ -134,6 +140,13 @@ static void on_found(void* arg, const sbx_error* error, bool found) {
 
 Napi::Value Sandbox::Begin(Verb verb, const char* name) {
   if (!Usable(Env(), name)) return Env().Undefined();
+  if (!verb) {
+    sbx_error error = {};
+    sbx_error_set(&error, SBX_E_UNSUPPORTED, 0, name,
+                  "This provider has no %s.", name);
+    Throw(Env(), error);
+    return Env().Undefined();
+  }
   auto* operation = new Operation(state_->addon, name);
   Napi::Value promise = operation->deferred.Promise();
   verb(state_->sandbox, on_done, operation);
@@ -215,6 +228,41 @@ Napi::Value Sandbox::Spawn(const Napi::CallbackInfo& info) {
   return Process::Spawn(info, state_->sandbox);
 }
 
+static void on_listed(void* arg, const sbx_error* error,
+                      const sbx_listed* list, size_t count) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(error, [list, count](Napi::Env env) {
+    Napi::Array array = Napi::Array::New(env, count);
+    for (size_t i = 0; i < count; i++) {
+      Napi::Object one = Napi::Object::New(env);
+      one.Set("pid", static_cast<double>(list[i].pid));
+      one.Set("command", MakeText(env, list[i].command,
+                                  std::strlen(list[i].command)));
+      one.Set("startedMs", static_cast<double>(list[i].started_ms));
+      one.Set("running", list[i].running);
+      one.Set("exitCode", static_cast<double>(list[i].exit_code));
+      array.Set(static_cast<uint32_t>(i), one);
+    }
+    return array;
+  });
+  delete operation;
+}
+
+// Only where `lists` says so.
+Napi::Value Sandbox::List(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "processes.list")) return info.Env().Undefined();
+  if (!state_->sandbox->provider->list) return Napi::Array::New(info.Env());
+  auto* operation = new Operation(state_->addon, "list");
+  Napi::Value promise = operation->deferred.Promise();
+  state_->sandbox->provider->list(state_->sandbox, on_listed, operation);
+  return promise;
+}
+
+Napi::Value Sandbox::Attach(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "processes.attach")) return info.Env().Undefined();
+  return Process::Attach(info, state_->sandbox);
+}
+
 static void on_snapshot(void* arg, const sbx_error* error,
                         const sbx_snapshot* list, size_t count) {
   auto* operation = static_cast<Operation*>(arg);
@@ -252,6 +300,9 @@ Napi::Value Sandbox::Snapshot(const Napi::CallbackInfo& info) {
 Napi::Value Sandbox::UseLayer(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!Usable(env, "useLayer")) return env.Undefined();
+  if (!state_->sandbox->provider->use_layer) {
+    return Napi::Boolean::New(env, false);
+  }
   std::string path = info[0].IsString() ? std::string(info[0].ToString()) : "";
   int rc = state_->sandbox->provider->use_layer(
       state_->sandbox, info[0].IsString() ? path.c_str() : nullptr);
@@ -269,10 +320,9 @@ void Sandbox::Unexpose(const Napi::CallbackInfo& info) {
                                       info[0].ToNumber().Uint32Value());
 }
 
-void Sandbox::SetNetwork(const Napi::CallbackInfo& info) {
-  if (Usable(info.Env(), "setNetworkPolicy")) {
-    sbx::SetNetwork(info, state_->sandbox);
-  }
+Napi::Value Sandbox::SetNetwork(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "setNetworkPolicy")) return info.Env().Undefined();
+  return sbx::SetNetwork(info, state_->addon, state_->sandbox);
 }
 
 void Sandbox::OnDenied(const Napi::CallbackInfo& info) {
@@ -283,6 +333,18 @@ void Sandbox::OnDenied(const Napi::CallbackInfo& info) {
 
 Napi::Value Sandbox::Epoch(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), state_ ? state_->sandbox->epoch : 0);
+}
+
+// Whether useLayer can do anything.
+Napi::Value Sandbox::Layers(const Napi::CallbackInfo& info) {
+  bool can = state_ && state_->sandbox->provider->use_layer;
+  return Napi::Boolean::New(info.Env(), can);
+}
+
+// Whether commands outlive this host, so that list and attach find them.
+Napi::Value Sandbox::Lists(const Napi::CallbackInfo& info) {
+  bool can = state_ && state_->sandbox->provider->list;
+  return Napi::Boolean::New(info.Env(), can);
 }
 
 Napi::Value Sandbox::Place(const Napi::CallbackInfo& info) {

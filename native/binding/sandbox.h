@@ -47,14 +47,18 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
   Napi::Value Snapshot(const Napi::CallbackInfo& info);
   Napi::Value UseLayer(const Napi::CallbackInfo& info);
   Napi::Value Spawn(const Napi::CallbackInfo& info);
+  Napi::Value List(const Napi::CallbackInfo& info);
+  Napi::Value Attach(const Napi::CallbackInfo& info);
   Napi::Value Place(const Napi::CallbackInfo& info);
   Napi::Value Facts(const Napi::CallbackInfo& info);
   Napi::Value Capabilities(const Napi::CallbackInfo& info);
   Napi::Value Expose(const Napi::CallbackInfo& info);
   void Unexpose(const Napi::CallbackInfo& info);
-  void SetNetwork(const Napi::CallbackInfo& info);
+  Napi::Value SetNetwork(const Napi::CallbackInfo& info);
   void OnDenied(const Napi::CallbackInfo& info);
   Napi::Value Epoch(const Napi::CallbackInfo& info);
+  Napi::Value Layers(const Napi::CallbackInfo& info);
+  Napi::Value Lists(const Napi::CallbackInfo& info);
   void Touch(const Napi::CallbackInfo& info);
 
   Napi::Value Begin(Verb verb, const char* name);

@@ -8,6 +8,7 @@ import { LocalFilesystem, LocalSandbox, Workspace, createWorkspaceTools } from '
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 import { local } from 'sandbox-sdk-native/local';
 import { pair, report } from './pair.js';
+import { longestTurn, reportTurn } from './turn.js';
 
 const utf8 = { encoding: 'utf-8' };
 
@@ -105,6 +106,36 @@ async function reads({ root, ours }) {
   );
 }
 
+// What is left of the trees and files of the others.
+async function turns({ root, ours }) {
+  const { filesystem } = ours;
+  const content = Buffer.alloc(100 << 20, 120);
+  const text = 'x'.repeat(1 << 20);
+  tree(path.join(root, 'search'), 500, 10, source);
+  const scratch = path.join(root, 'many');
+  const fill = () => {
+    for (const name of ['copied', 'moved']) fs.rmSync(path.join(root, name), { recursive: true, force: true });
+    if (!fs.existsSync(scratch)) tree(scratch, 1000, 10, () => 'x');
+  };
+  const verbs = {
+    'list 100,000 files': [() => filesystem.readdir('list10000', { recursive: true })],
+    'walk 100,000 files': [() => filesystem.walk('list10000')],
+    'grep 5,000 files': [() => filesystem.grep({ pattern: 'needle4\\d\\b', path: 'search' })],
+    'write 100 MB': [() => filesystem.writeFile('large', content)],
+    'read 100 MB': [() => filesystem.readFile('large')],
+    'append 100 MB': [() => filesystem.appendFile('appended', content)],
+    'write 1 MB of text': [() => filesystem.writeFile('text', text)],
+    'read 1 MB of text': [() => filesystem.readFile('text', utf8)],
+    'copy 10,000 files': [() => filesystem.copyFile('many', 'copied', { recursive: true }), fill],
+    'move 10,000 files': [() => filesystem.moveFile('many', 'moved'), fill],
+    'remove 10,000 files': [() => filesystem.rmdir('many', { recursive: true }), fill],
+  };
+  for (const name in verbs) {
+    const [work, before] = verbs[name];
+    reportTurn(`longest turn of the loop: ${name}`, await longestTurn(work, { before }), 5);
+  }
+}
+
 export async function files() {
   for (const parent of [tmpdir(), '/dev/shm']) {
     console.log(`in ${parent}`);
@@ -116,6 +147,7 @@ export async function files() {
       report("Mastra's grep tool over 5,000 files", await grep(bench), 0.05);
       report('copy 1 GB, against node:fs streams', await copy(bench), 0.5);
       report('10,000 reads, 64 in flight, against node:fs', await reads(bench), 0.25);
+      await turns(bench);
     } finally {
       await bench.close();
     }

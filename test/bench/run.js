@@ -7,6 +7,7 @@ const groups = {
   files: async () => (await import('./files.js')).files(),
   snapshots: async () => (await import('./snapshots.js')).snapshots(),
   limits: async () => (await import('./limits.js')).limits(),
+  e2b: async () => (await import('./e2b.js')).e2b(),
 };
 
 const asked = process.argv.slice(2);

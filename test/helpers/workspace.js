@@ -1,12 +1,13 @@
 // Workspaces for tests, and Mastra's own tools on them.
 import * as core from '@mastra/core/workspace';
-import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+
+import { fake, provider } from './providers.js';
 
 /** A test body that gets a workspace, which is destroyed afterwards. */
 export function using(options, work) {
   return async t => {
-    const workspace = createMastraWorkspace({ provider: local(), ...options });
+    const workspace = createMastraWorkspace({ provider: provider(), ...options });
     try {
       await work(workspace, t);
     } finally {
@@ -25,8 +26,10 @@ export async function toolsOf(workspace, context) {
   return Object.fromEntries(entries);
 }
 
-/** Counts the addon's file and spawn calls of a running sandbox; -> function that gives and resets the count. */
+/** Counts the addon's file and spawn calls of a running sandbox, at a service its
+ * requests; -> function that gives and resets the count. */
 export function countCalls(sandbox) {
+  if (fake) return countRequests();
   const { session } = sandbox._lease;
   const { native } = session;
   let count = 0;
@@ -43,6 +46,15 @@ export function countCalls(sandbox) {
   return () => {
     const seen = count;
     count = 0;
+    return seen;
+  };
+}
+
+function countRequests() {
+  let mark = fake.mark();
+  return () => {
+    const seen = fake.count(mark);
+    mark = fake.mark();
     return seen;
   };
 }

@@ -12,8 +12,8 @@ import { Mastra } from '@mastra/core/mastra';
 import { InMemoryStore } from '@mastra/core/storage';
 import * as contexts from '@mastra/core/request-context';
 import * as core from '@mastra/core/workspace';
-import { local } from 'sandbox-sdk-native/local';
 import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { provider, where } from '../helpers/providers.js';
 import { childEnv } from '../helpers/child-env.js';
 import { scriptedModel } from '../examples/scripted-model.js';
 
@@ -30,8 +30,8 @@ const approves = Agent.prototype.approveToolCallGenerate !== undefined;
 const keepsWorkspace = core.StaleFileError !== undefined;
 
 test('a command that needs approval waits, and nothing runs until then', { skip: !approves && 'this @mastra/core approves only in streams' }, async () => {
-  const provider = local();
-  const make = () => createMastraWorkspace({ provider, workspace: { tools: { [EXECUTE_COMMAND]: { requireApproval: true } } } });
+  const shared = provider();
+  const make = () => createMastraWorkspace({ provider: shared, workspace: { tools: { [EXECUTE_COMMAND]: { requireApproval: true } } } });
   for (const approve of [true, false]) {
     const workspace = make();
     await workspace.init();
@@ -52,11 +52,11 @@ test('a command that needs approval waits, and nothing runs until then', { skip:
 const needsResolver = { skip: !('resolveSandbox' in core.Workspace.prototype) && 'this @mastra/core has no sandbox resolver' };
 
 test('a sandbox for each user, found again by its key', needsResolver, async () => {
-  const provider = local();
+  const shared = provider();
   const made = [];
   const workspace = new core.Workspace({
     sandbox: ({ requestContext }) => {
-      const sandbox = createMastraSandbox({ provider, id: `user-${requestContext.get('user')}` });
+      const sandbox = createMastraSandbox({ provider: shared, id: `user-${requestContext.get('user')}` });
       made.push(sandbox);
       return sandbox;
     },
@@ -75,7 +75,7 @@ test('a sandbox for each user, found again by its key', needsResolver, async () 
 });
 
 test('the sandbox alone: commands and background processes, no file tools', async () => {
-  const sandbox = createMastraSandbox({ provider: local() });
+  const sandbox = createMastraSandbox({ provider: provider() });
   const workspace = new core.Workspace({ sandbox });
   const tools = await core.createWorkspaceTools(workspace);
   assert.ok(tools[EXECUTE_COMMAND] && !tools[core.WORKSPACE_TOOLS.FILESYSTEM.READ_FILE]);
@@ -86,8 +86,8 @@ test('the sandbox alone: commands and background processes, no file tools', asyn
 });
 
 test('two workspaces in one process: files, processes and environments are apart', async t => {
-  const provider = local();
-  const [one, two] = ['one', 'two'].map(name => createMastraWorkspace({ provider, env: { NAME: name } }));
+  const shared = provider();
+  const [one, two] = ['one', 'two'].map(name => createMastraWorkspace({ provider: shared, env: { NAME: name } }));
   t.after(() => Promise.all([one.destroy(), two.destroy()]));
   await Promise.all([one, two].map(workspace => workspace.init()));
   const line = 'echo $NAME > name; cat name; ls -A';
@@ -103,7 +103,7 @@ test('two workspaces in one process: files, processes and environments are apart
 });
 
 test('Mastra shuts its workspaces down, also one that was never started', async () => {
-  const [used, unused] = [createMastraWorkspace({ provider: local() }), createMastraWorkspace({ provider: local() })];
+  const [used, unused] = [createMastraWorkspace({ provider: provider() }), createMastraWorkspace({ provider: provider() })];
   const agents = { used: agentOf(used, [run('echo x > kept'), { text: 'ok' }], 'used'), unused: agentOf(unused, [{ text: 'ok' }], 'unused') };
   const mastra = new Mastra({ agents, logger: false });
   await agents.used.generate('Run it.');
@@ -116,14 +116,15 @@ test('Mastra shuts its workspaces down, also one that was never started', async 
 });
 
 test('what the model is told', async () => {
-  const workspace = createMastraWorkspace({ provider: local(), filesystem: { readOnly: true } });
+  const workspace = createMastraWorkspace({ provider: provider(), filesystem: { readOnly: true } });
   const told = workspace.getInstructions();
-  for (const fact of [/\/workspace/, /isolated/, /network is off/i, /read-only/, /processes \d+/]) assert.match(told, fact);
+  const own = where === 'local' ? [/network is off/i, /processes \d+/] : [/network can be used/i];
+  for (const fact of [/\/workspace/, /isolated/, /read-only/, ...own]) assert.match(told, fact);
   await workspace.destroy();
 });
 
 test('language servers: Mastra’s are refused, one inside is spoken to over its streams', async () => {
-  assert.throws(() => createMastraWorkspace({ provider: local(), workspace: { lsp: true } }), { code: 'invalid_input', message: /workspace\.lsp .*dangerouslyAllowHostLsp/ });
+  assert.throws(() => createMastraWorkspace({ provider: provider(), workspace: { lsp: true } }), { code: 'invalid_input', message: /workspace\.lsp .*dangerouslyAllowHostLsp/ });
   const example = fileURLToPath(new URL('../examples/language-server.js', import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [example], { env: childEnv({ PATH: process.env.PATH, TMPDIR: tmpdir() }) });
   assert.equal(stdout, "capabilities: hoverProvider\nhover: line 0: const grüße = 'hello 😀';\nserver ended with 0\n");

@@ -7,27 +7,36 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 
 import * as core from '@mastra/core/workspace';
-import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { giveToUser, machineRoot, provider, where } from '../helpers/providers.js';
 
-const scratch = fs.mkdtempSync(path.join(tmpdir(), 'table-'));
-const outside = path.join(scratch, 'outside');
-const directory = path.join(scratch, 'work');
+// On this machine; at a service in the root of its machine.
+let scratch = fs.mkdtempSync(path.join(tmpdir(), 'table-'));
+let outside = path.join(scratch, 'outside');
+let directory = path.join(scratch, 'work');
+// As the sandbox names them.
+const names = where === 'local' ? { outside, directory } : { outside: '/outside', directory: '/workspace' };
 let workspace;
 let files;
 
 before(async () => {
+  workspace = createMastraWorkspace({ provider: provider(where === 'local' ? { directory } : {}) });
+  if (where !== 'local') {
+    await workspace.init();
+    fs.rmSync(scratch, { recursive: true });
+    scratch = machineRoot(workspace.sandbox);
+    [outside, directory] = ['outside', 'workspace'].map(name => path.join(scratch, name));
+  }
   fs.chmodSync(scratch, 0o755);
   fs.mkdirSync(outside, { mode: 0o777 });
   fs.chmodSync(outside, 0o777);
   fs.writeFileSync(path.join(outside, 'secret.txt'), 'secret', { mode: 0o666 });
-  workspace = createMastraWorkspace({ provider: local({ directory }) });
   await workspace.init();
   files = workspace.filesystem;
 });
 after(async () => {
   await workspace.destroy();
-  fs.rmSync(scratch, { recursive: true });
+  fs.rmSync(scratch, { recursive: true, force: true });
 });
 
 const links = {
@@ -35,9 +44,9 @@ const links = {
   'l-dir': 'd',
   'l-inside': '/workspace/f.txt',
   'l-out': '../outside/secret.txt',
-  'l-out-abs': `${outside}/secret.txt`,
+  'l-out-abs': `${names.outside}/secret.txt`,
   'l-outdir': '../outside',
-  'l-outdir-abs': outside,
+  'l-outdir-abs': names.outside,
   'l-dangling': 'nowhere',
   'l-dangling-out': '../outside/none',
 };
@@ -49,13 +58,14 @@ function reset() {
   fs.mkdirSync(path.join(directory, 'd'));
   fs.writeFileSync(path.join(directory, 'd/in.txt'), 'in');
   for (const [name, target] of Object.entries(links)) fs.symlinkSync(target, path.join(directory, name));
+  giveToUser(directory);
 }
 
 // A column of the table is a kind of path; the paths of one column are answered alike.
 const columns = [
   ['no.txt', 'n\n é'],
   ['no/x', '~/x', '/src/x'],
-  ['f.txt', 'f.txt/', '/f.txt', '/workspace/f.txt', 'd/../f.txt', `${directory}/f.txt`],
+  ['f.txt', 'f.txt/', '/f.txt', '/workspace/f.txt', 'd/../f.txt', `${names.directory}/f.txt`],
   ['d', 'd/', '/d', './d', '/workspace/d/.'],
   ['l-file', 'l-inside'],
   ['l-dir'],
@@ -64,7 +74,7 @@ const columns = [
   ['l-dangling'],
   ['l-dangling-out'],
   ['f.txt/child'],
-  ['', '.', '/', '/workspace', directory],
+  ['', '.', '/', '/workspace', names.directory],
   ['a\0b'],
 ];
 
@@ -143,7 +153,7 @@ async function answer(operation, at) {
 function untouched() {
   assert.deepEqual(fs.readdirSync(outside), ['secret.txt']);
   assert.equal(fs.readFileSync(path.join(outside, 'secret.txt'), 'utf8'), 'secret');
-  assert.deepEqual(fs.readdirSync(scratch).sort(), ['outside', 'work']);
+  if (where === 'local') assert.deepEqual(fs.readdirSync(scratch).sort(), ['outside', 'work']);
 }
 
 for (const line of wanted.trim().split('\n').slice(1)) {
@@ -173,6 +183,7 @@ test('a forced delete removes a link, never what it names', async () => {
 test('a recursive listing shows links and follows none', async () => {
   reset();
   fs.symlinkSync('..', path.join(directory, 'd/up'));
+  giveToUser(directory);
   const entries = await files.readdir('/', { recursive: true });
   const names = entries.map(entry => entry.name).sort();
   assert.deepEqual(names, ['d', 'd/in.txt', 'd/up', 'f.txt', 'src.txt', ...Object.keys(links)].sort());

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as core from '@mastra/core/workspace';
-import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { provider } from '../helpers/providers.js';
 import { countCalls, out, toolsOf, until, using } from '../helpers/workspace.js';
 
 const needsSearch = { skip: !core.UnsupportedGrepPatternError && 'this @mastra/core searches file by file' };
@@ -102,9 +102,9 @@ test('a change between read and edit is seen without being asked for', needsMtim
 }));
 
 test('two sandboxes never share what was read', needsMtime, async () => {
-  const provider = local();
+  const shared = provider();
   const require = { workspace: { tools: { requireReadBeforeWrite: true, [core.WORKSPACE_TOOLS.FILESYSTEM.WRITE_FILE]: { requireReadBeforeWrite: true } } } };
-  const [one, two] = [1, 2].map(() => createMastraWorkspace({ provider, ...require }));
+  const [one, two] = [1, 2].map(() => createMastraWorkspace({ provider: shared, ...require }));
   // One set of tools for both, as an agent has it whose workspace is chosen for each call.
   const made = await core.createWorkspaceTools(one);
   const call = (workspace, name, input) => made[`mastra_workspace_${name}`].execute(input, { workspace });

@@ -8,84 +8,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 
-#define WRITE SBX_FILE_WRITE
-#define READ SBX_FILE_READ
-#define APPEND SBX_FILE_APPEND
-#define DELETE SBX_FILE_DELETE
-#define COPY SBX_FILE_COPY
-#define MOVE SBX_FILE_MOVE
-#define MKDIR SBX_FILE_MKDIR
-#define RMDIR SBX_FILE_RMDIR
-#define STAT SBX_FILE_STAT
-#define READDIR SBX_FILE_READDIR
-#define REAL SBX_FILE_REALPATH
-#define PARENTS SBX_FILE_PARENTS
-#define EXCLUSIVE SBX_FILE_EXCLUSIVE
-#define FORCE SBX_FILE_FORCE
-#define RECURSIVE SBX_FILE_RECURSIVE
-
-/* One row of the contract's table per operation, one column per kind of path.
- * 0 is success. */
-struct row {
-  const char* name;
-  enum sbx_file_verb verb;
-  unsigned flags;
-  bool is_target; /* the path is `to`, the source is "src" */
-  int codes[11];
-};
-
-#define FNF SBX_E_FILE_NOT_FOUND
-#define DNF SBX_E_DIRECTORY_NOT_FOUND
-#define ISD SBX_E_IS_DIRECTORY
-#define NOTD SBX_E_NOT_DIRECTORY
-#define EXI SBX_E_FILE_EXISTS
-#define NE SBX_E_NOT_EMPTY
-#define PERM SBX_E_ACCESS
-
-static const char* const columns[11] = {
-    "missing", "file", "dir", "lfile", "ldir", "escape", "edir/new",
-    "dangling", "dangling-out", "file/child", ""};
-
-static const struct row rows[] = {
-    {"read", READ, 0, false,
-     {FNF, 0, ISD, 0, ISD, PERM, PERM, FNF, PERM, FNF, ISD}},
-    {"write", WRITE, PARENTS, false,
-     {0, 0, ISD, 0, ISD, PERM, PERM, 0, PERM, NOTD, ISD}},
-    {"write new", WRITE, PARENTS | EXCLUSIVE, false,
-     {0, EXI, EXI, EXI, EXI, PERM, PERM, EXI, PERM, NOTD, EXI}},
-    {"write flat", WRITE, 0, false,
-     {0, 0, ISD, 0, ISD, PERM, PERM, 0, PERM, NOTD, ISD}},
-    {"append", APPEND, 0, false,
-     {0, 0, ISD, 0, ISD, PERM, PERM, 0, PERM, NOTD, ISD}},
-    {"delete", DELETE, 0, false,
-     {FNF, 0, ISD, 0, ISD, PERM, PERM, FNF, PERM, NOTD, ISD}},
-    {"delete -f", DELETE, FORCE, false,
-     {0, 0, ISD, 0, ISD, 0, PERM, 0, 0, NOTD, ISD}},
-    {"copy from", COPY, 0, false,
-     {FNF, 0, ISD, 0, ISD, PERM, PERM, FNF, PERM, FNF, ISD}},
-    {"copy to", COPY, 0, true,
-     {0, 0, ISD, 0, ISD, PERM, PERM, 0, PERM, NOTD, ISD}},
-    {"move from", MOVE, 0, false,
-     {FNF, 0, 0, 0, 0, PERM, PERM, 0, PERM, FNF, PERM}},
-    {"move to", MOVE, 0, true,
-     {0, 0, ISD, 0, 0, PERM, PERM, 0, PERM, NOTD, PERM}},
-    {"mkdir -p", MKDIR, PARENTS, false,
-     {0, EXI, 0, EXI, 0, PERM, PERM, DNF, PERM, NOTD, 0}},
-    {"mkdir", MKDIR, 0, false,
-     {0, EXI, 0, EXI, 0, PERM, PERM, DNF, PERM, NOTD, 0}},
-    {"rmdir", RMDIR, 0, false,
-     {DNF, NOTD, NE, NOTD, NE, PERM, PERM, DNF, PERM, NOTD, PERM}},
-    {"rmdir -r", RMDIR, RECURSIVE, false,
-     {DNF, NOTD, 0, NOTD, 0, PERM, PERM, DNF, PERM, NOTD, PERM}},
-    {"rmdir -rf", RMDIR, RECURSIVE | FORCE, false,
-     {0, NOTD, 0, NOTD, 0, PERM, PERM, 0, PERM, NOTD, PERM}},
-    {"readdir", READDIR, 0, false,
-     {DNF, NOTD, 0, NOTD, 0, PERM, PERM, DNF, PERM, NOTD, 0}},
-    {"stat", STAT, 0, false,
-     {FNF, 0, 0, 0, 0, PERM, PERM, FNF, PERM, FNF, 0}},
-    {"realpath", REAL, 0, false,
-     {FNF, 0, 0, 0, 0, PERM, PERM, FNF, PERM, FNF, 0}},
-};
+#include "files_table.h"
 
 static void contract_make(struct scratch* s) {
   char script[1024];
@@ -270,7 +193,7 @@ static void ids_of_the_owner(void** state) {
   assert_int_equal(put(s, "closed/new", "1", 0), PERM);
   struct sbx_file_request r = REQUEST(.verb = READ, .path = "theirs");
   struct answer a = {0};
-  assert_true(sbx_files_try(s->root, &r, &a.result, &a.error) <= 0);
+  assert_true(sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) <= 0);
   shell(s, "test \"$(stat -c %u mine mine/x shared closed/f | tr '\\n' ' ')\""
            " = '65534 65534 0 0 ' && test $(cat shared closed/f) = 2222");
   /* The threads got their rights back. */
@@ -613,7 +536,7 @@ static void cached_answers(void** state) {
   struct sbx_file_request r = REQUEST(.verb = READ, .path = "d/f");
   struct answer a = ask(s, &r);
   free(a.result.data);
-  int rc = sbx_files_try(s->root, &r, &a.result, &a.error);
+  int rc = sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error);
   assert_true(rc == 0 || rc == 1);
   if (rc == 1) {
     assert_int_equal(a.result.len, 5);
@@ -623,20 +546,100 @@ static void cached_answers(void** state) {
   }
   r.verb = STAT;
   r.path = "d";
-  if (sbx_files_try(s->root, &r, &a.result, &a.error) == 1)
+  if (sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) == 1)
     assert_int_equal(a.result.stat.type, SBX_TYPE_DIRECTORY);
   r.path = "d/none";
   ask(s, &r);
-  rc = sbx_files_try(s->root, &r, &a.result, &a.error);
+  rc = sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error);
   assert_true(rc == 0 || rc == FNF);
   r.verb = SBX_FILE_EXISTS;
-  rc = sbx_files_try(s->root, &r, &a.result, &a.error);
+  rc = sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error);
   assert_true(rc == 0 || (rc == 1 && !a.result.exists));
   r.verb = WRITE;
-  assert_int_equal(sbx_files_try(s->root, &r, &a.result, &a.error), 0);
+  assert_int_equal(sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error), 0);
   r.verb = READ;
   r.path = "d";
-  assert_int_equal(sbx_files_try(s->root, &r, &a.result, &a.error), 0);
+  assert_int_equal(sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error), 0);
+}
+
+static int try_read(struct scratch* s, const char* path, struct answer* a) {
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = path);
+  memset(a, 0, sizeof(*a));
+  uv_update_time(&s->loop);
+  return sbx_files_try(&s->loop, s->root, &r, &a->result, &a->error);
+}
+
+/* What is remembered of a folder holds as long as the folder is what it was. */
+static void remembered_folders(void** state) {
+  struct scratch* s = *state;
+  struct answer a;
+  shell(s, "mkdir -p d/e; printf one > d/e/f; mkfifo d/e/p; sleep .1");
+  for (int i = 0; i < 5; i++) {
+    if (try_read(s, "d/e/f", &a) != 1) skip(); /* nothing is quick here */
+    assert_memory_equal(a.result.data, "one", 3);
+    free(a.result.data);
+    assert_int_equal(try_read(s, "d/e/p", &a), 0);
+  }
+  /* A FIFO in the file's place is not opened: a writer waits on. */
+  shell(s, "cd d/e; rm f; mkfifo f; (printf x > f; echo gone > w) &");
+  uv_sleep(100);
+  for (int i = 0; i < 5; i++) assert_int_equal(try_read(s, "d/e/f", &a), 0);
+  uv_sleep(100);
+  shell(s, "cd d/e; test ! -e w; cat f > /dev/null; sleep .1; test -e w");
+  /* Another folder in its place. */
+  shell(s, "mv d/e d/old; mkdir d/e; printf two > d/e/f");
+  if (try_read(s, "d/e/f", &a) == 1) {
+    assert_memory_equal(a.result.data, "two", 3);
+    free(a.result.data);
+  }
+  shell(s, "rm -r d/e; ln -s old d/e");
+  assert_int_equal(simple(s, READ, "d/e/f", 0), SBX_E_SPECIAL_FILE);
+  shell(s, "rm -r d");
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = "d/e/f");
+  a = ask(s, &r);
+  assert_int_equal(a.code, FNF);
+}
+
+/* Whoever asks again at once must not keep the loop from turning. */
+static void a_turn_has_its_share(void** state) {
+  struct scratch* s = *state;
+  struct answer a = {0};
+  int done = 0;
+  put(s, "f", "x", 0);
+  struct sbx_file_request r = REQUEST(.verb = STAT, .path = "f");
+  for (int i = 0; i < 1000; i++)
+    done += sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) == 1;
+  assert_true(done <= 64);
+}
+
+struct flood {
+  struct scratch* s;
+  unsigned answered, asked;
+};
+
+static void on_flood(void* arg, const struct sbx_error* error,
+                     struct sbx_file_result* result) {
+  struct flood* f = arg;
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = "f");
+  assert_null(error);
+  assert_int_equal(result->len, 5);
+  free(result->data);
+  f->answered++;
+  if (f->asked == 500) return;
+  f->asked++;
+  assert_int_equal(sbx_files_request(&f->s->loop, f->s->root, &r, on_flood, f),
+                   0);
+}
+
+static void looks_share_hops(void** state) {
+  struct scratch* s = *state;
+  struct flood f = {.s = s};
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = "f");
+  put(s, "f", "hello", 0);
+  for (f.asked = 0; f.asked < 100; f.asked++)
+    assert_int_equal(sbx_files_request(&s->loop, s->root, &r, on_flood, &f), 0);
+  uv_run(&s->loop, UV_RUN_DEFAULT);
+  assert_int_equal(f.answered, 500);
 }
 
 static void limits_of_a_read(void** state) {
@@ -667,9 +670,24 @@ static void* swap(void* arg) {
   return NULL;
 }
 
+static void swapper_cached(struct scratch* s, const char* path) {
+  struct sbx_file_request r = REQUEST(.verb = READ, .path = path);
+  struct answer a = {0};
+  uv_update_time(&s->loop);
+  for (int i = 0; i < 20; i++) {
+    if (sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) != 1)
+      continue;
+    if (memmem(a.result.data, a.result.len, "secret", 6))
+      fail_msg("cached read escaped");
+    free(a.result.data);
+  }
+}
+
 static void swapper_round(struct scratch* s, int i) {
   char fresh[64], other[64];
   const char* via = i % 2 ? "abs" : "d";
+  swapper_cached(s, "d/f");
+  swapper_cached(s, "link/f");
   snprintf(fresh, sizeof(fresh), "%s/new%d", via, i % 7);
   snprintf(other, sizeof(other), "%s/o%d/p", via, i % 5);
   struct sbx_file_request r = REQUEST(.verb = READ, .path = fresh);
@@ -762,6 +780,9 @@ int main(void) {
       T(moves_between_file_systems),
       T(special_files_do_not_block),
       T(cached_answers),
+      T(remembered_folders),
+      T(a_turn_has_its_share),
+      T(looks_share_hops),
       T(limits_of_a_read),
       T(swapping_never_leads_out),
   };

@@ -19,6 +19,7 @@ import {
   supports,
   withSandbox,
 } from 'sandbox-sdk-native';
+import { e2b } from 'sandbox-sdk-native/e2b';
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 
@@ -129,3 +130,10 @@ new SandboxError('nope', 'x');
 createSandbox({ provider: 'local' });
 // @ts-expect-error numbers are no file content
 workspace.sandbox.sandboxSdk.files.write('a', 1);
+
+const cloud = e2b({ apiKey: 'x', template: 'base', timeout: 1e6, metadata: { a: 'b' }, network: { allowOut: ['example.com'], denyOut: ['0.0.0.0/0'], allowPublicTraffic: false } });
+createMastraWorkspace({ id: 'x', provider: cloud, ports: [3000] });
+e2b({ network: 'deny' });
+e2b({ network: ['npm'], env: { A: '1' } });
+// @ts-expect-error not an option
+e2b({ apikey: 'x' });

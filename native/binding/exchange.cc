@@ -1,0 +1,233 @@
+// NativeHttp.open and what an exchange reports.
+#include "exchange.h"
+
+#include "names.h"
+
+namespace sbx {
+
+// One exchange and the function that hears of it.
+struct HttpCall {
+  HttpCall(Http* owner, uint32_t number, Napi::Function function)
+      : http(owner),
+        id(number),
+        listener(Napi::Persistent(function)),
+        context(function.Env(), "NativeHttp") {
+    http->addon_->Hold();
+  }
+  ~HttpCall() { http->addon_->Release(); }
+
+  template <typename Make>
+  void Tell(const char* event, Make make) {
+    Napi::Env env = http->addon_->env;
+    if (http->addon_->closing) return;
+    Napi::HandleScope scope(env);
+    Napi::CallbackScope callback(env, context);
+    listener.Call({Napi::String::New(env, event), make(env)});
+    if (env.IsExceptionPending()) env.GetAndClearPendingException();
+  }
+
+  Http* http;
+  uint32_t id;
+  sbx_exchange* exchange = nullptr;
+  Napi::FunctionReference listener;
+  Napi::AsyncContext context;
+};
+
+namespace {
+
+void on_head(void* data, const sbx_http_head* head) {
+  static_cast<HttpCall*>(data)->Tell("head", [&](Napi::Env env) {
+    Napi::Object made = Napi::Object::New(env);
+    Napi::Object headers = Napi::Object::New(env);
+    made.Set("status", head->status);
+    for (size_t i = 0; i < head->count; i++) {
+      headers.Set(head->names[i],
+                  MakeText(env, head->values[i], strlen(head->values[i])));
+    }
+    made.Set("headers", headers);
+    return made;
+  });
+}
+
+void on_bytes(void* data, const char* bytes, size_t len) {
+  static_cast<HttpCall*>(data)->Tell("bytes", [&](Napi::Env env) {
+    return Napi::Buffer<char>::Copy(env, bytes, len);
+  });
+}
+
+void on_message(void* data, bool text) {
+  static_cast<HttpCall*>(data)->Tell(
+      "message", [&](Napi::Env env) { return Napi::Boolean::New(env, text); });
+}
+
+void on_drain(void* data) {
+  static_cast<HttpCall*>(data)->Tell(
+      "drain", [](Napi::Env env) { return env.Undefined(); });
+}
+
+void on_end(void* data, const sbx_error* error) {
+  static_cast<HttpCall*>(data)->Tell("end", [&](Napi::Env env) -> Napi::Value {
+    if (!error) return env.Undefined();
+    return MakeError(env, *error).Value();
+  });
+}
+
+const char* TextOf(Napi::Object object, const char* name, std::string* store) {
+  Napi::Value value = object.Get(name);
+  if (!value.IsString()) return nullptr;
+  *store = value.As<Napi::String>().Utf8Value();
+  return store->c_str();
+}
+
+double NumberOf(Napi::Object object, const char* name, double otherwise) {
+  Napi::Value value = object.Get(name);
+  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : otherwise;
+}
+
+void on_shut(void* arg) { static_cast<Addon*>(arg)->Release(); }
+
+void on_closed(void* arg) {
+  auto* operation = static_cast<Operation*>(arg);
+  operation->Settle(nullptr, [](Napi::Env env) { return env.Undefined(); });
+  delete operation;
+}
+
+}  // namespace
+
+Napi::Function Http::Define(Napi::Env env) {
+  return DefineClass(env, "NativeHttp",
+                     {InstanceMethod<&Http::Open>("open"),
+                      InstanceMethod<&Http::Send>("send"),
+                      InstanceMethod<&Http::FinishBody>("finish"),
+                      InstanceMethod<&Http::Pause>("pause"),
+                      InstanceMethod<&Http::End>("end"),
+                      InstanceMethod<&Http::Close>("close")});
+}
+
+Http::Http(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<Http>(info), addon_(GetAddon(info.Env())) {
+  Napi::Object options = info[0].As<Napi::Object>();
+  std::string ca, proxy;
+  sbx_http_settings settings = {};
+  settings.ca_file = TextOf(options, "caFile", &ca);
+  settings.proxy = TextOf(options, "proxy", &proxy);
+  settings.provider = "HTTP";
+  settings.host = addon_->http_host.ops ? &addon_->http_host : nullptr;
+  if (sbx_http_new(addon_->loop, &settings, &http_)) http_ = nullptr;
+  addon_->https.insert(this);
+}
+
+void Http::Shut() {
+  for (auto& one : calls_) {
+    sbx_exchange_close(one.second->exchange);
+    delete one.second;
+  }
+  calls_.clear();
+  if (!http_) return;
+  addon_->Hold();
+  sbx_http_close(http_, on_shut, addon_);
+  http_ = nullptr;
+}
+
+Http::~Http() {
+  addon_->https.erase(this);
+  Shut();
+}
+
+void ShutHttps(Addon* addon) {
+  for (Http* one : addon->https) one->Shut();
+}
+
+HttpCall* Http::Find(Napi::Value id) {
+  auto found = calls_.find(id.As<Napi::Number>().Uint32Value());
+  return found == calls_.end() ? nullptr : found->second;
+}
+
+Napi::Value Http::Open(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Napi::Object options = info[0].As<Napi::Object>();
+  std::string method, url;
+  Names headers;
+  const char* bytes = nullptr;
+  size_t len = 0;
+  sbx_error error = {};
+  sbx_http_request request = {};
+  request.method = TextOf(options, "method", &method);
+  request.url = TextOf(options, "url", &url);
+  if (!headers.Read(options.Get("headers"), "a header")) return env.Undefined();
+  request.headers = headers.pointers.data();
+  request.headers_len = headers.pointers.size();
+  if (ReadBytes(options.Get("body"), &bytes, &len)) {
+    request.body = bytes;
+    request.body_len = len;
+  }
+  request.stream_len = static_cast<int64_t>(NumberOf(options, "streamLength", -1));
+  request.flags = static_cast<unsigned>(NumberOf(options, "flags", 0));
+  request.head_ms = static_cast<uint64_t>(NumberOf(options, "headMs", 0));
+  request.idle_ms = static_cast<uint64_t>(NumberOf(options, "idleMs", 0));
+  request.max_body = static_cast<uint64_t>(NumberOf(options, "maxBody", 0));
+  auto* call = new HttpCall(this, ++last_, info[1].As<Napi::Function>());
+  sbx_http_events events = {call, on_head, on_bytes, on_message, on_drain,
+                            on_end};
+  if (sbx_http_open(http_, &request, &events, &call->exchange, &error)) {
+    delete call;
+    Throw(env, error);
+    return env.Undefined();
+  }
+  calls_[call->id] = call;
+  return Napi::Number::New(env, call->id);
+}
+
+Napi::Value Http::Send(const Napi::CallbackInfo& info) {
+  HttpCall* call = Find(info[0]);
+  const char* bytes = nullptr;
+  size_t len = 0;
+  if (!call || !ReadBytes(info[1], &bytes, &len)) {
+    return Napi::Boolean::New(info.Env(), false);
+  }
+  int rc = sbx_exchange_send(call->exchange, bytes, len, info[2].ToBoolean());
+  return Napi::Boolean::New(info.Env(), rc == 0);
+}
+
+void Http::FinishBody(const Napi::CallbackInfo& info) {
+  HttpCall* call = Find(info[0]);
+  if (call) sbx_exchange_finish(call->exchange);
+}
+
+void Http::Pause(const Napi::CallbackInfo& info) {
+  HttpCall* call = Find(info[0]);
+  if (call) sbx_exchange_pause(call->exchange, info[1].ToBoolean());
+}
+
+// The engine may be calling it just now: its memory goes in a later turn.
+void Http::End(const Napi::CallbackInfo& info) {
+  HttpCall* call = Find(info[0]);
+  if (!call) return;
+  calls_.erase(call->id);
+  sbx_exchange_close(call->exchange);
+  auto* check = new uv_idle_t;
+  check->data = call;
+  uv_idle_init(addon_->loop, check);
+  uv_close(reinterpret_cast<uv_handle_t*>(check), [](uv_handle_t* handle) {
+    auto* gone = static_cast<HttpCall*>(handle->data);
+    Napi::HandleScope scope(gone->http->addon_->env);
+    delete gone;
+    delete reinterpret_cast<uv_idle_t*>(handle);
+  });
+}
+
+Napi::Value Http::Close(const Napi::CallbackInfo& info) {
+  auto* operation = new Operation(addon_, "NativeHttp.close");
+  Napi::Promise promise = operation->deferred.Promise();
+  (void) info;
+  for (auto& one : calls_) {
+    sbx_exchange_close(one.second->exchange);
+    delete one.second;
+  }
+  calls_.clear();
+  sbx_http_close(http_, on_closed, operation);
+  http_ = nullptr;
+  return promise;
+}
+
+}  // namespace sbx

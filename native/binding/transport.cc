@@ -1,0 +1,338 @@
+// The engine's transport table over an object of JavaScript. The engine calls
+// from any stack, so calls to JavaScript wait for a turn of the loop of their
+// own; what JavaScript reports goes to the engine at once.
+#include "transport.h"
+
+#include <cstring>
+#include <vector>
+
+namespace sbx {
+
+namespace {
+
+enum Event { kOpen = 1, kLine, kBytes, kPull, kDone };
+
+struct Carry;
+
+struct Transport {
+  Addon* addon;
+  Napi::ObjectReference object;
+  Napi::AsyncContext context;
+  uv_timer_t kick;
+  std::vector<Carry*> todo;
+  void (*on_closed)(void* arg) = nullptr;
+  void* arg = nullptr;
+
+  Transport(Addon* a, Napi::Object made)
+      : addon(a),
+        object(Napi::Persistent(made)),
+        context(a->env, "sandbox-sdk-native:http") {}
+};
+
+// Lives until the engine has ended it and JavaScript let the function go that
+// reports to it.
+struct Carry {
+  Transport* transport;
+  sbx_transfer_spec* spec;
+  sbx_transfer_events events;
+  Napi::ObjectReference object;
+  unsigned refs = 1;
+  bool queued = false, started = false, ended = false;
+  bool paused = false, told_paused = false, woken = false;
+};
+
+void Unref(Carry* x) {
+  if (--x->refs == 0) delete x;
+}
+
+void Queue(Carry* x) {
+  Transport* t = x->transport;
+  if (x->queued) return;
+  x->queued = true;
+  x->refs++;
+  t->todo.push_back(x);
+  uv_timer_start(&t->kick, t->kick.timer_cb, 0, 0);
+}
+
+// ---- from JavaScript ----
+
+void ReportLine(Carry* x, Napi::Value value) {
+  std::string line = value.As<Napi::String>().Utf8Value();
+  x->events.on_line(x->events.data, line.data(), line.size());
+}
+
+// 2: not taken, for it is paused: to be given again. 1: taken, but no more now.
+double ReportBytes(Carry* x, Napi::Value value) {
+  const char* bytes;
+  size_t len;
+  if (!x->paused && ReadBytes(value, &bytes, &len)) {
+    x->events.on_bytes(x->events.data, bytes, len);
+    x->told_paused = x->paused;
+    return x->paused ? 1 : 0;
+  }
+  x->told_paused = true;
+  return 2;
+}
+
+double Pull(Carry* x, Napi::Value value) {
+  const char* bytes;
+  size_t len;
+  if (!ReadBytes(value, &bytes, &len)) return 0;
+  return static_cast<double>(
+      x->events.on_pull(x->events.data, const_cast<char*>(bytes), len));
+}
+
+void ReportDone(Carry* x, const Napi::CallbackInfo& info) {
+  if (info.Length() < 5) {
+    x->events.on_done(x->events.data, nullptr);
+    return;
+  }
+  std::string text = info[4].ToString();
+  sbx_failure failure = {};
+  failure.kind =
+      static_cast<sbx_failure_kind>(info[1].As<Napi::Number>().Int32Value());
+  failure.sys = info[2].As<Napi::Number>().Int32Value();
+  failure.sent = info[3].ToBoolean();
+  failure.text = text.c_str();
+  x->events.on_done(x->events.data, &failure);
+}
+
+Napi::Value Emit(const Napi::CallbackInfo& info) {
+  auto* x = static_cast<Carry*>(info.Data());
+  double result = 0;
+  if (x->ended || x->transport->addon->closing) {
+    return Napi::Number::New(info.Env(), 0);
+  }
+  x->refs++;
+  switch (info[0].As<Napi::Number>().Int32Value()) {
+    case kOpen: x->events.on_open(x->events.data); break;
+    case kLine: ReportLine(x, info[1]); break;
+    case kBytes: result = ReportBytes(x, info[1]); break;
+    case kPull: result = Pull(x, info[1]); break;
+    case kDone: ReportDone(x, info); break;
+  }
+  Unref(x);
+  return Napi::Number::New(info.Env(), result);
+}
+
+// ---- to JavaScript ----
+
+Napi::Object MakeSpec(Napi::Env env, const sbx_transfer_spec* spec) {
+  Napi::Object made = Napi::Object::New(env);
+  Napi::Array headers = Napi::Array::New(env, spec->headers_len);
+  for (size_t i = 0; i < spec->headers_len; i++) {
+    headers.Set(static_cast<uint32_t>(i), spec->headers[i]);
+  }
+  made.Set("method", spec->method);
+  made.Set("url", spec->url);
+  made.Set("headers", headers);
+  made.Set("body",
+           Napi::Buffer<char>::Copy(env, static_cast<const char*>(spec->body),
+                                    spec->body_len));
+  made.Set("stream", spec->stream);
+  made.Set("streamLength", static_cast<double>(spec->stream_len));
+  made.Set("decode", spec->decode);
+  made.Set("tunnel", spec->tunnel);
+  if (spec->proxy) made.Set("proxy", spec->proxy);
+  made.Set("connectMs", static_cast<double>(spec->connect_ms));
+  return made;
+}
+
+Napi::Function MakeEmit(Napi::Env env, Carry* x) {
+  Napi::Function emit = Napi::Function::New(env, Emit, "emit", x);
+  x->refs++;
+  emit.AddFinalizer([](Napi::Env, Carry* carry) { Unref(carry); }, x);
+  return emit;
+}
+
+void Call(const Napi::ObjectReference& object, const char* name,
+          std::initializer_list<napi_value> args) {
+  Napi::Object target = object.Value();
+  target.Get(name).As<Napi::Function>().Call(target, args);
+}
+
+void Start(Napi::Env env, Carry* x) {
+  Napi::Object target = x->transport->object.Value();
+  Napi::Value made =
+      target.Get("start").As<Napi::Function>().Call(
+          target, {MakeSpec(env, x->spec), MakeEmit(env, x)});
+  x->started = true;
+  if (!env.IsExceptionPending() && made.IsObject()) {
+    x->object = Napi::Persistent(made.As<Napi::Object>());
+  }
+}
+
+void End(Carry* x) {
+  if (x->object.IsEmpty()) return;
+  Call(x->object, "end", {});
+  x->object.Reset();
+}
+
+void WorkOn(Napi::Env env, Carry* x) {
+  if (!x->ended && !x->started) Start(env, x);
+  if (x->ended) {
+    End(x);
+    return;
+  }
+  if (x->object.IsEmpty()) return;
+  if (x->paused != x->told_paused) {
+    x->told_paused = x->paused;
+    Call(x->object, "pause", {Napi::Boolean::New(env, x->paused)});
+  }
+  if (x->woken && !x->ended && !x->object.IsEmpty()) {
+    x->woken = false;
+    Call(x->object, "wake", {});
+  }
+}
+
+void Work(Transport* t) {
+  std::vector<Carry*> list;
+  list.swap(t->todo);
+  Napi::Env env = t->addon->env;
+  for (Carry* x : list) {
+    x->queued = false;
+    if (!t->addon->closing) {
+      Napi::HandleScope scope(env);
+      Napi::CallbackScope callback(env, t->context);
+      WorkOn(env, x);
+      // Ours never throws; a broken global might. The deadline ends it then.
+      if (env.IsExceptionPending()) env.GetAndClearPendingException();
+    }
+    Unref(x);
+  }
+}
+
+void on_kick(uv_timer_t* timer) { Work(static_cast<Transport*>(timer->data)); }
+
+// ---- the table ----
+
+Transport* TransportOf(sbx_transport* t) {
+  return reinterpret_cast<Transport*>(t);
+}
+
+Carry* CarryOf(sbx_transfer* x) { return reinterpret_cast<Carry*>(x); }
+
+int Open(void* lender, const sbx_transport_config* config, sbx_transport** out,
+         sbx_error* error) {
+  auto* addon = static_cast<Addon*>(lender);
+  Napi::Env env = addon->env;
+  Napi::HandleScope scope(env);
+  Napi::Object host = addon->http_lender.Value();
+  Napi::Value file = config->ca_file ? Napi::String::New(env, config->ca_file)
+                                     : env.Undefined();
+  Napi::Value pem =
+      config->ca_len
+          ? Napi::Value(Napi::String::New(
+                env, static_cast<const char*>(config->ca_pem), config->ca_len))
+          : env.Undefined();
+  Napi::Value made =
+      host.Get("open").As<Napi::Function>().Call(host, {file, pem});
+  if (env.IsExceptionPending()) {
+    std::string text = env.GetAndClearPendingException().Message();
+    return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, "http",
+                         "Node's own HTTP cannot be set up: %s", text.c_str());
+  }
+  auto* t = new Transport(addon, made.As<Napi::Object>());
+  uv_timer_init(config->loop, &t->kick);
+  uv_unref(reinterpret_cast<uv_handle_t*>(&t->kick));
+  t->kick.data = t;
+  t->kick.timer_cb = on_kick;
+  *out = reinterpret_cast<sbx_transport*>(t);
+  return 0;
+}
+
+void on_kick_closed(uv_handle_t* handle) {
+  auto* t = static_cast<Transport*>(handle->data);
+  void (*cb)(void* arg) = t->on_closed;
+  void* arg = t->arg;
+  {
+    Napi::HandleScope scope(t->addon->env);
+    delete t;
+  }
+  if (cb) cb(arg);
+}
+
+// Transfers that were ended just now are told so first.
+void on_close(uv_timer_t* timer) {
+  auto* t = static_cast<Transport*>(timer->data);
+  Napi::Env env = t->addon->env;
+  Work(t);
+  if (!t->addon->closing) {
+    Napi::HandleScope scope(env);
+    Napi::CallbackScope callback(env, t->context);
+    Call(t->object, "close", {});
+    if (env.IsExceptionPending()) env.GetAndClearPendingException();
+  }
+  uv_close(reinterpret_cast<uv_handle_t*>(timer), on_kick_closed);
+}
+
+// Stays referenced: the loop must not end before the memory is gone.
+void Close(sbx_transport* transport, void (*cb)(void* arg), void* arg) {
+  Transport* t = TransportOf(transport);
+  t->on_closed = cb;
+  t->arg = arg;
+  uv_ref(reinterpret_cast<uv_handle_t*>(&t->kick));
+  uv_timer_start(&t->kick, on_close, 0, 0);
+}
+
+int StartTransfer(sbx_transport* transport, sbx_transfer_spec* spec,
+                  const sbx_transfer_events* events, sbx_transfer** out) {
+  auto* x = new Carry();
+  x->transport = TransportOf(transport);
+  x->spec = sbx__spec_ref(spec);
+  x->events = *events;
+  Queue(x);
+  *out = reinterpret_cast<sbx_transfer*>(x);
+  return 0;
+}
+
+void Pause(sbx_transfer* transfer, bool paused) {
+  Carry* x = CarryOf(transfer);
+  x->paused = paused;
+  Queue(x);
+}
+
+void Wake(sbx_transfer* transfer) {
+  Carry* x = CarryOf(transfer);
+  x->woken = true;
+  Queue(x);
+}
+
+void EndTransfer(sbx_transfer* transfer) {
+  Carry* x = CarryOf(transfer);
+  x->ended = true;
+  sbx__spec_unref(x->spec);
+  x->spec = nullptr;
+  if (x->started) Queue(x);
+  Unref(x);
+}
+
+const sbx_transport_ops kOps = {
+    "host", Open, Close, StartTransfer, Pause, Wake, EndTransfer,
+};
+
+const char* Roots(void* lender, size_t* len) {
+  auto* addon = static_cast<Addon*>(lender);
+  Napi::Env env = addon->env;
+  Napi::HandleScope scope(env);
+  Napi::Object host = addon->http_lender.Value();
+  Napi::Value text = host.Get("roots").As<Napi::Function>().Call(host, {});
+  if (env.IsExceptionPending()) {
+    env.GetAndClearPendingException();
+    return nullptr;
+  }
+  addon->http_roots = text.ToString();
+  *len = addon->http_roots.size();
+  return addon->http_roots.c_str();
+}
+
+}  // namespace
+
+Napi::Value Lend(const Napi::CallbackInfo& info) {
+  Addon* addon = GetAddon(info.Env());
+  addon->http_lender = Napi::Persistent(info[0].As<Napi::Object>());
+  addon->http_host = {&kOps, addon, Roots};
+  return info.Env().Undefined();
+}
+
+}  // namespace sbx

@@ -1,0 +1,19 @@
+# Arguments: path, flags (m makes folders, x must be new), the time expected,
+# mode, how the content comes, the content.
+arg "$1"
+p=$A flags=$2 expected=$3 mode=$4 how=$5 W=p x=
+has "$flags" x && x=1
+case $how in
+r) arg "$6" ; data=$A ;;
+f) data=$F/$6 ;;
+*) data=$6 ;;
+esac
+walk "$p" "f$flags" || {
+  [ $err = ENOENT ] && fail p t PARENT
+  [ $err = TEXT ] && say p t "$E"
+  fail p t $err
+}
+replace
+[ $how = f ] && rm -f "$data"
+clean
+printf 'S%s' "$facts"

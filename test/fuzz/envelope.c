@@ -1,0 +1,8 @@
+// sources: native/envelope.c native/fault.c native/json.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
+/* Connect envelopes: any cut gives the same messages. */
+#include "envelope.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  cuts_fuzz(&envelope_parser, data, size);
+  return 0;
+}

@@ -1,0 +1,8 @@
+// sources: native/ndjson.c native/lines.c native/json.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
+/* JSON lines: any cut gives the same values. */
+#include "ndjson.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  cuts_fuzz(&ndjson_parser, data, size);
+  return 0;
+}

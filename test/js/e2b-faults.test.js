@@ -1,0 +1,117 @@
+// What E2B answers when something is wrong: the right code, whether trying again
+// helps, what to do; and no sandbox is made twice.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { inspect } from 'node:util';
+
+import { createSandbox, isSandboxError } from 'sandbox-sdk-native';
+import { e2b } from 'sandbox-sdk-native/e2b';
+import { startFake } from '../fakes/e2b.js';
+
+let fake;
+before(async () => (fake = await startFake()));
+after(() => fake.close());
+
+const provider = options => e2b({ apiKey: fake.apiKey, apiUrl: fake.url, sandboxUrl: fake.url, ...options });
+const json = (status, message, more) => ({ respond: { status, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ code: status, message, ...more }) } });
+const creating = { method: 'POST', path: '/v2/sandboxes' };
+
+const table = [
+  ['400', json(400, 'Timeout cannot be greater than 1 hours'), 'invalid_input', false, '1 hours'],
+  ['401', json(401, 'Invalid API key'), 'authentication', false, 'E2B_API_KEY'],
+  ['403', json(403, 'your team is blocked'), 'permission', false, 'blocked'],
+  ['404', json(404, "template 'base' not found"), 'not_found', false, "template 'base' not found"],
+  ['409', json(409, 'in transition'), 'conflict', true, 'again'],
+  ['429 without a time', json(429, 'maximum number of concurrent E2B sandboxes'), 'rate_limited', true, 'concurrent'],
+  ['429 for an hour', { rateLimit: { retryAfter: '3600' } }, 'rate_limited', true, '3600 s'],
+  ['500', json(500, 'boom'), 'provider_error', true, 'boom'],
+  ['503', json(503, 'no room', { error_code: 'sandbox_capacity_unavailable' }), 'unavailable', true, 'capacity'],
+  ['504', json(504, 'placement timeout'), 'timeout', true, 'placement'],
+  ['an HTML page for 502', { html502: true }, 'unavailable', true, '502'],
+  ['an HTML page for 201', { respond: { status: 201, headers: { 'content-type': 'text/html' }, body: '<html><body>Log in</body></html>' } }, 'provider_error', false, 'apiUrl'],
+  ['nonsense', { respond: { status: 201, headers: { 'content-type': 'application/json' }, body: '{"sandboxID":' } }, 'provider_error', false, 'E2B'],
+  ['a redirect', { redirect: 'http://169.254.169.254/latest/meta-data' }, 'provider_error', false, 'apiUrl'],
+  ['a foreign domain', { patch: answer => ({ ...answer, domain: 'evil.example' }) }, 'provider_error', false, 'domain', { sandboxUrl: undefined }],
+];
+
+for (const [name, fault, code, retryable, words, options] of table) {
+  test(`create: ${name}`, async () => {
+    const mark = fake.mark();
+    const set = fake.fault({ match: creating, times: 9, ...fault });
+    try {
+      await assert.rejects(createSandbox({ provider: provider(options) }), error => {
+        assert.ok(isSandboxError(error, code), `${error.code}: ${error.message}`);
+        assert.equal(error.retryable, retryable);
+        assert.ok(error.message.includes(words), error.message);
+        assert.ok(!/[<>]|meta-data/.test(error.message), error.message);
+        assert.ok(!inspect(error, { depth: 9 }).includes(fake.apiKey));
+        return true;
+      });
+    } finally {
+      set.remove();
+    }
+    assert.equal(fake.since(mark).filter(request => request.method === 'POST' && request.path === '/v2/sandboxes').length, 1);
+    assert.ok(fake.since(mark).every(request => request.path !== '/latest/meta-data'));
+  });
+}
+
+test('create: an id that is a path is looked up instead', async () => {
+  fake.fault({ match: creating, patch: answer => ({ ...answer, sandboxID: '../../x' }) });
+  const sandbox = await createSandbox({ provider: provider() });
+  assert.match(sandbox.metadata.sandboxId, /^i[a-z0-9]{20}$/);
+  await sandbox.destroy();
+});
+
+test('create: 429 with a time that fits is waited for', async () => {
+  fake.fault({ match: creating, times: 2, rateLimit: { retryAfter: '1' } });
+  const sandbox = await createSandbox({ provider: provider() });
+  assert.equal((await sandbox.run('echo ok')).stdout, 'ok\n');
+  await sandbox.destroy();
+});
+
+test('a lost answer of create: the sandbox is looked up, not made again', async () => {
+  const mark = fake.mark();
+  fake.fault({ match: creating, loseAnswer: true });
+  const sandbox = await createSandbox({ id: 'lost', provider: provider() });
+  assert.equal((await sandbox.run('echo ok')).stdout, 'ok\n');
+  assert.equal(fake.since(mark).filter(request => request.method === 'POST' && request.path === '/v2/sandboxes').length, 1);
+  assert.equal([...fake.sandboxes.values()].filter(one => one.metadata['sandbox-sdk-native-id'] === 'lost').length, 1);
+  await sandbox.destroy();
+});
+
+test('a look-up that fails is not "not found"', async () => {
+  for (const fault of [json(500, 'boom'), { html502: true }, { respond: { status: 200, body: '{}' } }, { empty404: true }, json(401, 'no')]) {
+    const mark = fake.mark();
+    const set = fake.fault({ match: { method: 'GET', path: '/v2/sandboxes' }, times: 99, ...fault });
+    try {
+      await assert.rejects(createSandbox({ id: 'unsure', provider: provider({ requestTimeout: 1500 }) }));
+    } finally {
+      set.remove();
+    }
+    assert.equal(fake.since(mark).filter(request => request.method === 'POST' && request.path === '/v2/sandboxes').length, 0);
+  }
+});
+
+test('nothing is left of sandboxes that were refused', () => {
+  assert.deepEqual([...fake.sandboxes.values()].filter(one => one.state !== 'killed').map(one => one.state), []);
+});
+
+test('no answer: a timeout that says so', async () => {
+  const set = fake.fault({ match: creating, times: 9, hang: true });
+  try {
+    await assert.rejects(createSandbox({ provider: provider({ requestTimeout: 300 }) }), error => {
+      assert.ok(isSandboxError(error, 'timeout'), `${error.code}: ${error.message}`);
+      return true;
+    });
+  } finally {
+    set.remove();
+  }
+});
+
+test('nobody listens: unavailable, with the address', async () => {
+  await assert.rejects(createSandbox({ provider: provider({ apiUrl: 'http://127.0.0.1:9', requestTimeout: 1000 }) }), error => {
+    assert.ok(isSandboxError(error, 'unavailable') || isSandboxError(error, 'timeout'), `${error.code}: ${error.message}`);
+    assert.ok(error.message.includes('127.0.0.1'), error.message);
+    return true;
+  });
+});
