@@ -32,6 +32,22 @@ const fileCodes = {
   EIO: 'provider_error',
 };
 
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** `text` without what a terminal would obey; the addon writes its messages so. */
+export function printable(text) {
+  return text.replace(controls, '?');
+}
+
+/** An error of Mastra's, whose text quotes a name that a sandbox may have chosen. */
+export function tame(error) {
+  const message = printable(error.message).replaceAll('\n', '?');
+  if (message === error.message) return error;
+  error.stack = error.stack?.replace(error.message, () => message);
+  error.message = message;
+  return error;
+}
+
 const brand = Symbol.for('sandbox-sdk-native.SandboxError');
 
 /**
@@ -40,7 +56,7 @@ const brand = Symbol.for('sandbox-sdk-native.SandboxError');
  */
 export class SandboxError extends Error {
   constructor(code, message, options = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(printable(String(message)), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'SandboxError';
     this.code = known.has(code) ? code : 'internal';
     this.provider = options.provider;

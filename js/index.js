@@ -17,6 +17,7 @@ class Owner {
   constructor(lease, kept) {
     this.lease = lease;
     this.kept = kept;
+    lease.onReview = text => process.emitWarning(`the sandbox "${lease.options.id}": ${text}`, 'SandboxWarning');
   }
 
   async ensure() {

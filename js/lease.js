@@ -144,6 +144,7 @@ export class Lease {
   live = false;
   processes = new Set(); // running ones, of this lease
   sdk; // what onFirstCreate gets; set by the owner
+  onReview; // called with a warning about what was left in a directory; set by the owner
   onDenied; // called when the network policy refused a host; set by the owner
   onGone; // called when the sandbox ended by itself; set by the owner
 

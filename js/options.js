@@ -1,6 +1,6 @@
 // Checks of arguments: what has the wrong type or an impossible value is refused
 // where the user wrote it, before anything starts.
-import { invalid } from './errors.js';
+import { invalid, messageOf } from './errors.js';
 
 export function show(value) {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
@@ -23,7 +23,19 @@ export function checkObject(value, name) {
   if (value === null || typeof value !== 'object' || isArray(value)) {
     throw invalid(`${name} must be an object, not ${show(value)}`);
   }
-  return value;
+  return readable(value, name);
+}
+
+// Looked at once and for all: a getter that throws in the middle of a start
+// would leave it half done.
+function readable(value, name) {
+  try {
+    const plain = [Object.prototype, null].includes(Object.getPrototypeOf(value));
+    const read = { ...value };
+    return plain ? read : value;
+  } catch (error) {
+    throw invalid(`${name} cannot be read: ${messageOf(error)}`);
+  }
 }
 
 export function checkString(value, name) {

@@ -127,7 +127,19 @@ class Session {
       if (this.active.size > 0) return lease.endProcesses();
       await this.native.stop();
       this.state = 'stopped';
+      this.#review();
     });
+  }
+
+  // No mount keeps commands from making what was missing.
+  #review() {
+    const { protectedCreated } = this.native.facts();
+    if (protectedCreated === undefined || protectedCreated === this.facts.protectedCreated) return;
+    this.facts = { ...this.facts, protectedCreated };
+    const text =
+      `commands made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
+      'review it before you use tools in the directory.';
+    for (const lease of this.holders) lease.onReview?.(text);
   }
 
   /** Stops, and leaves the files to whoever asks for this id next. */
@@ -150,7 +162,10 @@ class Session {
     return this.#alone('destroy', async () => {
       if (!this.holders.has(lease)) return;
       if (this.holders.size > 1) await lease.endProcesses();
-      else if (!this.#theirs) await this.native.destroy();
+      else if (!this.#theirs) {
+        await this.native.destroy();
+        this.#review();
+      }
       this.active.delete(lease);
       this.holders.delete(lease);
       await this.#close();

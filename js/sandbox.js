@@ -9,6 +9,7 @@ import {
   checkBoolean,
   checkEnv,
   checkFunction,
+  checkNames,
   checkObject,
   checkSignal,
   checkString,
@@ -149,8 +150,11 @@ function checkRetain(value, otherwise) {
   throw invalid(`maxRetainedBytes must be an integer from 0, or Infinity, not ${show(value)}`);
 }
 
-function checkRunOptions(options) {
+const runOptions = ['cwd', 'env', 'stdin', 'timeout', 'signal', 'onStdout', 'onStderr', 'maxRetainedBytes'];
+
+function checkRunOptions(options, operation, known = runOptions) {
   const given = checkObject(options, 'options');
+  checkNames(given, known, `${operation}()`);
   checkFunction(given.onStdout, 'onStdout');
   checkFunction(given.onStderr, 'onStderr');
   const stdin = given.stdin ?? undefined;
@@ -239,7 +243,9 @@ export class Sandbox {
 
   /** What holds here, by name, all strings: level, degraded, limits ... Without I/O. */
   get metadata() {
-    return { ...this.#owner.lease.session.facts };
+    const { facts } = this.#owner.lease.session;
+    // What commands get as variables is no news, and the proxy's holds a token.
+    return Object.fromEntries(Object.entries(facts).filter(([name]) => !name.startsWith('env.')));
   }
 
   /** Modes by capability name: "native", "emulated" or "unsupported". */
@@ -259,7 +265,7 @@ export class Sandbox {
    * for every exit code; rejects only if the command could not be started.
    */
   async run(command, options) {
-    const given = checkRunOptions(options);
+    const given = checkRunOptions(options, 'run');
     if (given.stdin === true) {
       throw invalid('stdin must be what the command reads, not true: run() has no open stdin, processes.start() has', 'run');
     }
@@ -272,7 +278,7 @@ export class Sandbox {
   }
 
   async #start(command, options) {
-    const given = checkRunOptions(options);
+    const given = checkRunOptions(options, 'processes.start', [...runOptions, 'pty']);
     const pty = checkPty(given.pty);
     if (pty) requirePty(this);
     const stdin = pty && given.stdin === false ? true : (given.stdin ?? true);

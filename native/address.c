@@ -98,6 +98,17 @@ const char* sbx_address_special(const struct sockaddr* a) {
   return "no internet address";
 }
 
+bool sbx_address_is_metadata(const struct sockaddr* a) {
+  static const uint8_t aws[16] = {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x54};
+  const uint8_t* b = ((const struct sockaddr_in6*) a)->sin6_addr.s6_addr;
+  uint32_t ip = ntohl(((const struct sockaddr_in*) a)->sin_addr.s_addr);
+
+  if (a->sa_family == AF_INET)
+    return ip >> 16 == IP(169, 254, 0, 0) >> 16 || ip == IP(100, 100, 100, 200);
+  if (a->sa_family != AF_INET6) return false;
+  return (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) || memcmp(b, aws, 16) == 0;
+}
+
 bool sbx_address_parse(const char* text, struct sockaddr_storage* out) {
   struct sockaddr_in* v4 = (struct sockaddr_in*) out;
   struct sockaddr_in6* v6 = (struct sockaddr_in6*) out;

@@ -11,6 +11,10 @@
  * multicast, reserved, and the IPv6 forms that carry an IPv4 address. */
 const char* sbx_address_special(const struct sockaddr* address);
 
+/* Where a cloud tells a machine its credentials: link-local, and what some
+ * clouds use besides. Nobody should be advised to allow it. */
+bool sbx_address_is_metadata(const struct sockaddr* address);
+
 /* Reads "1.2.3.4", "::1" or "[::1]", strictly; the port is 0. */
 bool sbx_address_parse(const char* text, struct sockaddr_storage* out);
 

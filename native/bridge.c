@@ -42,7 +42,7 @@ struct sbx_bridge {
   unsigned inside, outside;
   struct sbx_acceptor acceptors[2];
   uv_timer_t tick;
-  char* scratch;
+  struct sbx_pump_pool pool;
   struct connection* connections;
   size_t count;
   unsigned open; /* acceptors and timer that are not closed */
@@ -55,7 +55,7 @@ struct sbx_bridge {
 
 static void free_if_over(struct sbx_bridge* b) {
   if (b->open > 0 || b->count > 0) return;
-  free(b->scratch);
+  sbx_pump_pool_clear(&b->pool);
   if (b->cb != NULL) b->cb(b->arg);
   free(b);
 }
@@ -210,7 +210,7 @@ static void on_accept(struct sbx_acceptor* a, int fd) {
   c->pump.on_head = on_head;
   c->pump.on_over = on_over;
   c->pump.on_closed = on_pump_closed;
-  if (sbx_pump_open(&c->pump, b->loop, b->scratch, fd) != 0) {
+  if (sbx_pump_open(&c->pump, b->loop, &b->pool, fd) != 0) {
     free(c);
     return;
   }
@@ -290,8 +290,7 @@ int sbx_bridge_open(uv_loop_t* loop, struct sbx_session* session,
   int err = -ENOMEM;
 
   *out = NULL;
-  if (b != NULL) b->scratch = malloc(SBX_PUMP_READ);
-  if (b == NULL || b->scratch == NULL) {
+  if (b == NULL || sbx_pump_pool_init(&b->pool) != 0) {
     free(b);
     return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM, "ports.expose",
                          "Out of memory.");

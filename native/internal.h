@@ -39,6 +39,10 @@ void sbx__session_detach(struct sbx_session* s, struct sbx__client* c);
  * because something blocked the loop, must not overtake it. */
 void sbx__session_poll(struct sbx_session* s);
 
+/* Takes back the command `id` that waits for the end of a pause: it will never
+ * start. False: it does not wait. */
+bool sbx__session_withdraw(struct sbx_session* s, uint32_t id);
+
 /* Sends one message, or queues it while the socket is full. Takes over the
  * descriptors, on failure too. Negative errno: it could not be taken. */
 int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,

@@ -68,6 +68,7 @@ struct pipes {
   uv_timer_t timer;
   bool timed; /* timer handle is open */
   uint64_t time_left; /* ms, while the sandbox is paused */
+  bool withdrawn; /* ended in the pause that it waited in: never started */
   struct sbx_rate rate;
   uv_timer_t slow; /* while output waits for its rate */
   bool slowed;     /* slow's handle is open */
@@ -520,7 +521,7 @@ static void on_fd(struct sbx__client* c, const struct sbx_msg* msg, int fd) {
 static void on_paused(struct sbx__client* c, bool paused) {
   struct pipes* p = pipes_of(c);
 
-  if (!p->timed || p->base.timed_out) return;
+  if (!p->timed || p->base.timed_out || p->withdrawn) return;
   if (paused) {
     uv_update_time(p->loop);
     p->time_left = uv_timer_get_due_in(&p->timer);
@@ -584,11 +585,39 @@ static int send_end(struct pipes* p, uint64_t grace_ms) {
   return sbx__session_send(p->session, &msg, NULL, 0, NULL, 0);
 }
 
+static void on_withdrawn(uv_timer_t* timer) {
+  struct pipes* p = timer->data;
+  struct sbx_process_result result = {.exit_code = 128 + SIGKILL,
+                                      .signal = SIGKILL};
+
+  if (p->base.settled) return;
+  p->handles++;
+  settle(p, &result, false);
+  release(p);
+}
+
+/* Told in a later turn, as every end is. */
+static void tell_withdrawn(struct pipes* p) {
+  p->withdrawn = true;
+  if (!p->timed) {
+    uv_timer_init(p->loop, &p->timer);
+    p->timer.data = p;
+    p->handles++;
+    p->timed = true;
+  }
+  uv_timer_start(&p->timer, on_withdrawn, 0, 0);
+}
+
 static int pipes_end(struct sbx_process* base, uint64_t grace_ms) {
   struct pipes* p = (struct pipes*) base;
 
   if (p->session == NULL) return SBX_E_NOT_FOUND;
   base->killed = true;
+  if (p->withdrawn) return 0;
+  if (sbx__session_withdraw(p->session, p->client.id)) {
+    tell_withdrawn(p);
+    return 0;
+  }
   /* A failure means a dead session, whose end settles the process. */
   send_end(p, grace_ms);
   return 0;
@@ -812,7 +841,9 @@ static void pipes_pause(struct sbx_process* base, int stream) {
 static void pipes_close(struct sbx_process* base) {
   struct pipes* p = (struct pipes*) base;
 
-  if (!base->settled && p->session != NULL) send_end(p, 0);
+  if (!base->settled && p->session != NULL && !p->withdrawn &&
+      !sbx__session_withdraw(p->session, p->client.id))
+    send_end(p, 0);
   detach(p);
   handle_close((uv_handle_t*) &p->timer, &p->timed);
   handle_close((uv_handle_t*) &p->slow, &p->slowed);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,7 +77,7 @@ struct sbx_proxy {
   struct sbx_allow_list* list;
   struct sbx_acceptor acceptor;
   uv_timer_t tick;
-  char* scratch;
+  struct sbx_pump_pool pool;
   struct connection* connections;
   size_t connected;
   unsigned open; /* acceptor and timer that are not closed */
@@ -97,7 +98,7 @@ static void free_if_over(struct sbx_proxy* p) {
 
   if (p->open > 0 || p->connected > 0) return;
   sbx_allow_list_free(p->list);
-  free(p->scratch);
+  sbx_pump_pool_clear(&p->pool);
   free(p);
   if (cb != NULL) cb(arg);
 }
@@ -219,21 +220,41 @@ static void tell(struct connection* c, const char* reason) {
   if (p->spec.on_denied != NULL) p->spec.on_denied(p->spec.data, &denial);
 }
 
+/* `entry`: what would allow it in a list; NULL: nothing should. An entry is an
+ * addition where there are others, which setNetworkPolicy would replace. */
 static void deny_with(struct connection* c, const char* reason,
                       const char* entry) {
+  const char* more = c->proxy->list == NULL ? "" : "..., ";
   char status[512], body[1024];
 
   snprintf(status, sizeof(status),
-           "403 Blocked by the sandbox's network policy (network: [\"%s\"] "
-           "allows it)",
-           entry);
-  snprintf(body, sizeof(body),
-           "%s\nTrying again does not help. The user of the sandbox can allow "
-           "it with the option network: [\"%s\"] of local(), or with "
-           "setNetworkPolicy([\"%s\"]) while it runs.\n",
-           reason, entry, entry);
+           "403 Blocked by the sandbox's network policy%s%s%s%s",
+           entry == NULL ? "" : " (network: [",
+           entry == NULL ? "" : more, entry == NULL ? "" : "\"",
+           entry == NULL ? "" : entry);
+  if (entry != NULL)
+    snprintf(status + strlen(status), sizeof(status) - strlen(status),
+             "\"] allows it)");
+  if (entry == NULL)
+    snprintf(body, sizeof(body), "%s\nTrying again does not help.\n", reason);
+  else
+    snprintf(body, sizeof(body),
+             "%s\nTrying again does not help. The user of the sandbox can allow "
+             "it with the option network: [%s\"%s\"] of local(), or with "
+             "setNetworkPolicy([%s\"%s\"]) while it runs%s.\n",
+             reason, more, entry, more, entry,
+             *more == '\0' ? "" : "; \"...\" stands for what is listed now");
   tell(c, reason);
   refuse(c, 2, status, body);
+}
+
+/* `text`: a host as it was asked for, or the address it led to. */
+static bool is_metadata(const char* text) {
+  struct sockaddr_storage a;
+
+  if (strcasecmp(text, "metadata.google.internal") == 0) return true;
+  return sbx_address_parse(text, &a) &&
+         sbx_address_is_metadata((const struct sockaddr*) &a);
 }
 
 static void deny_host(struct connection* c) {
@@ -246,7 +267,7 @@ static void deny_host(struct connection* c) {
                  "\"%s\" cannot be reached."
                : "\"%s\" is not among the hosts that this sandbox may reach.",
            name);
-  deny_with(c, reason, name);
+  deny_with(c, reason, is_metadata(c->host) ? NULL : name);
 }
 
 static void deny_address(struct connection* c) {
@@ -258,7 +279,7 @@ static void deny_address(struct connection* c) {
            "listed themselves.",
            c->host, strcmp(c->host, c->special_text) != 0 ? c->special_text : "",
            strcmp(c->host, c->special_text) != 0 ? ", " : "", c->special);
-  deny_with(c, reason, name);
+  deny_with(c, reason, is_metadata(c->special_text) ? NULL : name);
 }
 
 static void fail(struct connection* c, int code, const char* what, int err) {
@@ -565,7 +586,7 @@ static void on_accept(struct sbx_acceptor* a, int fd) {
   c->pump.on_head = on_head;
   c->pump.on_over = on_over;
   c->pump.on_closed = on_pump_closed;
-  if (sbx_pump_open(&c->pump, p->spec.loop, p->scratch, fd) != 0) {
+  if (sbx_pump_open(&c->pump, p->spec.loop, &p->pool, fd) != 0) {
     free(c);
     return;
   }
@@ -645,8 +666,7 @@ int sbx_proxy_new(const struct sbx_proxy_spec* spec, struct sbx_proxy** out) {
   char pair[SBX_PROXY_TOKEN_MAX + 2];
 
   *out = NULL;
-  if (p != NULL) p->scratch = malloc(SBX_PUMP_READ);
-  if (p == NULL || p->scratch == NULL) {
+  if (p == NULL || sbx_pump_pool_init(&p->pool) != 0) {
     free(p);
     return UV_ENOMEM;
   }

@@ -16,7 +16,26 @@ enum { SBX_PUMP_READ = 256 * 1024 };
 struct sbx_pump_bytes {
   char* bytes;
   size_t at, len;
+  bool whole; /* SBX_PUMP_READ bytes large */
 };
+
+/* Memory that the pumps of one owner read into. What a socket does not take
+ * stays where it was read, and another piece takes its place. */
+enum { SBX_PUMP_SPARES = 4, SBX_PUMP_PIPES = 8 };
+struct sbx_pump_pool {
+  char* scratch;
+  char* spares[SBX_PUMP_SPARES];
+  size_t spares_len;
+  /* Large and empty ones, for those who move much. */
+  int pipes[SBX_PUMP_PIPES][2];
+  size_t pipes_len;
+  size_t pipes_out;
+  bool no_pipes; /* this machine gives none that are large */
+};
+
+/* Non-zero: no memory. To be cleared when the last pump has closed. */
+int sbx_pump_pool_init(struct sbx_pump_pool* pool);
+void sbx_pump_pool_clear(struct sbx_pump_pool* pool);
 
 struct sbx_pump_side {
   int fd; /* -1: none */
@@ -25,11 +44,14 @@ struct sbx_pump_side {
   bool eof;     /* nothing more comes from it */
   bool shut;    /* nothing more goes to it */
   struct sbx_pump_bytes stuck; /* what it did not take yet */
+  unsigned fast; /* full reads from it in a row */
+  int pipe[2];   /* by which the other side's bytes come to it; -1: none */
+  size_t piped;  /* bytes in there */
 };
 
 struct sbx_pump {
   uv_loop_t* loop;
-  char* scratch; /* SBX_PUMP_READ bytes, shared by the owner's pumps */
+  struct sbx_pump_pool* pool; /* the owner's */
   struct sbx_pump_side client, server; /* sides 0 and 1 */
   int phase;
   unsigned handles;
@@ -45,7 +67,8 @@ struct sbx_pump {
 
 /* Takes `fd` over, on failure too; the callbacks must be set. Non-zero: it
  * could not be watched, and on_closed will not come. Reads at once. */
-int sbx_pump_open(struct sbx_pump* p, uv_loop_t* loop, char* scratch, int fd);
+int sbx_pump_open(struct sbx_pump* p, uv_loop_t* loop,
+                  struct sbx_pump_pool* pool, int fd);
 
 /* Stops or goes on reading side 0 before it is joined. */
 void sbx_pump_hold(struct sbx_pump* p, bool held);

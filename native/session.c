@@ -327,6 +327,26 @@ static void release_held(struct sbx_session* s) {
   if (!s->writing) watch(s, true);
 }
 
+bool sbx__session_withdraw(struct sbx_session* s, uint32_t id) {
+  struct outgoing* before = NULL;
+
+  for (struct outgoing* o = s->held.first; o != NULL; o = o->next) {
+    struct sbx_msg msg;
+
+    memcpy(&msg, o->bytes, sizeof(msg));
+    if (msg.id != id) {
+      before = o;
+      continue;
+    }
+    if (before == NULL) s->held.first = o->next;
+    else before->next = o->next;
+    if (s->held.last == o) s->held.last = before;
+    outgoing_free(o);
+    return true;
+  }
+  return false;
+}
+
 static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
                    const int* fds, size_t nfds) {
   struct outgoing* o = outgoing_new(iov, niov, fds, nfds);

@@ -50,6 +50,7 @@ struct local {
   char* snapshots;                  /* ROOT: the folder that holds them */
   char* layer;                      /* template of the next start, or NULL */
   char* protected;                  /* paths that are read-only inside, or NULL */
+  char* existing; /* those of the list that were there at the first start */
   enum state state;
   enum sbx_level level; /* of the start under way, or of what runs */
   bool falling;         /* to level landlock, once the first try is gone */
@@ -82,6 +83,7 @@ struct preparing {
   const struct sbx_local_options* options;
   const char* layer;
   char* protected;
+  char* existing;
   struct sbx_local_folder folder;
   struct sbx_config* config;
   struct sbx_view view;
@@ -273,6 +275,7 @@ static void add_layer(struct preparing* p) {
 }
 
 static void add_protected(struct preparing* p) {
+  p->existing = sbx_local_protect_existing(p->options);
   if (p->options->level != SBX_LEVEL_FULL) return;
   sbx_local_protect_add(p->options, p->config);
   p->protected = sbx_local_protect_present(p->options);
@@ -360,6 +363,7 @@ static void local_free(struct local* l) {
   free(l->snapshots);
   free(l->layer);
   free(l->protected);
+  free(l->existing);
   free(l);
 }
 
@@ -641,6 +645,8 @@ static void take_prepared(struct local* l, struct preparing* p) {
   l->view = p->view;
   free(l->protected);
   l->protected = p->protected;
+  if (l->existing == NULL) l->existing = p->existing;
+  else free(p->existing);
   if (fell && p->err != 0)
     tell_both(l, &p->error);
   else if (!fell)
@@ -1313,6 +1319,7 @@ static void facts_of_host(const struct local* l, sbx_fact_cb cb, void* arg) {
 static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
   bool none = l->options.level == SBX_LEVEL_NONE;
   const char* real = l->folder.workspace;
+  char* created;
 
   cb(arg, "workspaceInside",
      none && real != NULL ? real : l->base.place.inside);
@@ -1322,6 +1329,11 @@ static void facts_of_place(const struct local* l, sbx_fact_cb cb, void* arg) {
     cb(arg, "hostPath", l->base.place.host);
   if (l->folder.path != NULL) cb(arg, "folder", l->folder.path);
   if (l->protected != NULL) cb(arg, "protected", l->protected);
+  created = l->existing == NULL
+                ? NULL
+                : sbx_local_protect_created(&l->options, l->existing);
+  if (created != NULL) cb(arg, "protectedCreated", created);
+  free(created);
   if (l->state == RUNNING && (l->ready.flags & SBX_READY_OVERLAY) != 0)
     cb(arg, "template", "overlay");
 }

@@ -171,7 +171,13 @@ static int read_network(struct reader* r) {
     r->out->network = true;
     return 0;
   }
-  if (name != NULL && strcmp(name, "deny") == 0) return 0;
+  if (name != NULL && strcmp(name, "deny") == 0)
+    return r->out->level != SBX_LEVEL_NONE
+               ? 0
+               : INVALID(r, "network \"deny\" needs isolation%s: at isolation "
+                            "\"none\" every host can be reached; leave "
+                            "network out, or write \"allow\".",
+                         "");
   if (sbx_options_type(r->o, "network") == SBX_OPTION_LIST)
     return read_hosts(r, "network");
   return INVALID(r, "network must be \"deny\" or \"allow\", or a list of hosts; "

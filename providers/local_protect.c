@@ -15,6 +15,7 @@
 
 static const char* const defaults[] = {
     ".git/hooks",           ".git/config",
+    ".git/commondir",       ".git/config.worktree",
     ".envrc",               ".husky",
     ".vscode/tasks.json",   ".vscode/settings.json",
     ".vscode/launch.json",  ".idea",
@@ -107,20 +108,62 @@ static bool is_there(const struct sbx_local_options* o, const char* path) {
          !S_ISLNK(st.stx_mode);
 }
 
-char* sbx_local_protect_present(const struct sbx_local_options* o) {
+/* Whether `list`, joined by commas, has `path`. */
+static bool holds(const char* list, const char* path) {
+  size_t len = strlen(path);
+
+  for (; list != NULL && *list != '\0'; list += list[0] == ',') {
+    size_t part = strcspn(list, ",");
+
+    if (part == len && memcmp(list, path, len) == 0) return true;
+    list += part;
+  }
+  return false;
+}
+
+static char* joined(const struct sbx_local_options* o, const char* without,
+                    bool (*wanted)(const struct sbx_local_options* o,
+                                   const char* path)) {
   char* out = NULL;
 
   for (size_t i = 0; i < o->protect.len; i++) {
+    const char* path = o->protect.items[i];
     char* longer;
 
-    if (!is_there(o, o->protect.items[i])) continue;
+    if (holds(without, path) || !wanted(o, path)) continue;
     if (asprintf(&longer, "%s%s%s", out == NULL ? "" : out,
-                 out == NULL ? "" : ",", o->protect.items[i]) < 0)
+                 out == NULL ? "" : ",", path) < 0)
       break;
     free(out);
     out = longer;
   }
   return out;
+}
+
+char* sbx_local_protect_present(const struct sbx_local_options* o) {
+  return joined(o, NULL, is_there);
+}
+
+/* Of any kind: a link runs as well. */
+static bool has_come(const struct sbx_local_options* o, const char* path) {
+  char full[2 * PATH_MAX];
+  struct statx st;
+
+  snprintf(full, sizeof(full), "%s/%s", o->directory, path);
+  return statx(AT_FDCWD, full, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st) == 0;
+}
+
+char* sbx_local_protect_existing(const struct sbx_local_options* o) {
+  char* found;
+
+  if (o->kind != SBX_LOCAL_DIRECTORY) return NULL;
+  found = joined(o, NULL, has_come);
+  return found != NULL ? found : strdup("");
+}
+
+char* sbx_local_protect_created(const struct sbx_local_options* o,
+                                const char* before) {
+  return o->kind == SBX_LOCAL_DIRECTORY ? joined(o, before, has_come) : NULL;
 }
 
 /* ---- the file tools ---- */

@@ -18,6 +18,12 @@ void sbx_local_protect_add(const struct sbx_local_options* o,
 /* The paths that are there, joined by commas, to be freed; NULL if none is. */
 char* sbx_local_protect_present(const struct sbx_local_options* o);
 
+/* What of a directory is there in any form, "" for nothing, joined as above; and
+ * what came since then, which no mount could keep commands from making. */
+char* sbx_local_protect_existing(const struct sbx_local_options* o);
+char* sbx_local_protect_created(const struct sbx_local_options* o,
+                                const char* before);
+
 /* 0, or a refusal of a request that would change a protected path. */
 int sbx_local_protect_check(const struct sbx_local_options* o,
                             const struct sbx_file_request* request,

@@ -5,6 +5,8 @@ import { posix } from 'node:path';
 
 import * as core from '@mastra/core/workspace';
 
+import { printable, tame } from '../errors.js';
+
 const byPath = {
   ENOENT: 'FileNotFoundError',
   EEXIST: 'FileExistsError',
@@ -22,7 +24,7 @@ export function fileError(error, operation, path, { to, expectedMtime } = {}) {
   if (!isNative(error)) return error;
   const made = makeFileError(error, operation, path, to, expectedMtime);
   made.cause ??= error;
-  return made;
+  return tame(made);
 }
 
 function makeFileError(error, operation, path, to, expectedMtime) {
@@ -39,7 +41,7 @@ function makeFileError(error, operation, path, to, expectedMtime) {
 // The addon's messages start with the path they are about.
 function isAbout(error, to) {
   if (error.code === 'EEXIST' || error.code === 'ENOTEMPTY') return true;
-  return error.message.startsWith(`${posix.resolve('/', to)} `);
+  return error.message.startsWith(`${printable(posix.resolve('/', to)).replaceAll('\n', '?')} `);
 }
 
 const namesFolder = new Set(['readdir', 'walk', 'grep', 'rmdir']);

@@ -64,6 +64,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
     lease.sdk = this.sandboxSdk;
     lease.onGone = error => this.#gone(error);
+    lease.onReview = text => this.logger?.warn(`Sandbox '${this.id}': ${text}`);
     lease.onDenied = reason => this.logger?.warn(`Sandbox '${this.id}': ${reason}`);
   }
 

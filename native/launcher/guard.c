@@ -377,7 +377,6 @@ static int sbx__terminal(const struct sbx__call* c, int64_t* value) {
   int master, peer, fd;
   struct sbx__addfd add = {.id = c->n->id};
 
-  if ((unsigned) c->a[1] != SBX__TIOCGPTPEER) return -EPERM;
   master = sbx__take(c, (int) c->a[0]);
   if (master < 0) return master;
   peer = ioctl(master, SBX__TIOCGPTPEER, (int) c->a[2] | O_NOCTTY);
@@ -508,6 +507,53 @@ static int sbx__signal(const struct sbx__call* c) {
              : -errno;
 }
 
+/* ---- who gets the signals of a descriptor ---- */
+
+static bool sbx__is_owner_inside(const struct f_owner_ex* o) {
+  if (o->pid == 0) return true; /* nobody */
+  if (o->pid < 0) return false;
+  return o->type == F_OWNER_PGRP ? sbx__is_group_inside(o->pid)
+                                 : sbx__is_inside(o->pid);
+}
+
+static int sbx__read_owner(const struct sbx__call* c, struct f_owner_ex* o) {
+  int pid = (int) c->a[2], rc = 0;
+
+  if (c->n->data.nr == SYS_fcntl && (int) c->a[1] == F_SETOWN_EX)
+    return sbx__read(c, c->a[2], o, sizeof(*o));
+  if (c->n->data.nr == SYS_ioctl) rc = sbx__read(c, c->a[2], &pid, sizeof(pid));
+  if (rc == 0 && pid == INT_MIN) rc = -EINVAL;
+  o->type = pid < 0 ? F_OWNER_PGRP : F_OWNER_PID;
+  o->pid = pid < 0 ? -pid : pid;
+  return rc;
+}
+
+/* Looked at again afterwards: meanwhile the number may have become another
+ * process's, and the descriptor keeps that one. */
+static int sbx__set_owner(const struct sbx__call* c, int fd,
+                          const struct f_owner_ex* o) {
+  static const struct f_owner_ex nobody = {F_OWNER_PID, 0};
+
+  if (!sbx__is_owner_inside(o)) return -EPERM;
+  if (!sbx_notifier_is_valid(c->listener, c->n)) return -EINTR;
+  if (fcntl(fd, F_SETOWN_EX, o) != 0) return -errno;
+  if (sbx__is_owner_inside(o)) return 0;
+  fcntl(fd, F_SETOWN_EX, &nobody);
+  return -ESRCH;
+}
+
+static int sbx__descriptor_owner(const struct sbx__call* c) {
+  struct f_owner_ex owner;
+  int rc = sbx__read_owner(c, &owner), fd;
+
+  if (rc != 0) return rc;
+  fd = sbx__take(c, (int) c->a[0]);
+  if (fd < 0) return fd;
+  rc = sbx__set_owner(c, fd, &owner);
+  close(fd);
+  return rc;
+}
+
 /* ---- the table ---- */
 
 enum sbx__kind {
@@ -519,11 +565,12 @@ enum sbx__kind {
   SBX__SIGNAL,
   SBX__LISTEN,
   SBX__TERMINAL,
+  SBX__OWNER,
   SBX__WATCH
 };
 
-static enum sbx__kind sbx__kind_of(int nr) {
-  switch (nr) {
+static enum sbx__kind sbx__kind_of(const struct seccomp_notif* n) {
+  switch (n->data.nr) {
 #ifdef SYS_chown
     case SYS_chown: case SYS_lchown:
 #endif
@@ -541,18 +588,21 @@ static enum sbx__kind sbx__kind_of(int nr) {
     case SYS_kill: case SYS_tkill: case SYS_tgkill:
       return SBX__SIGNAL;
     case SYS_listen: return SBX__LISTEN;
-    case SYS_ioctl: return SBX__TERMINAL;
+    case SYS_fcntl: return SBX__OWNER;
+    case SYS_ioctl:
+      return (unsigned) n->data.args[1] == SBX__TIOCGPTPEER ? SBX__TERMINAL
+                                                            : SBX__OWNER;
     case SYS_inotify_add_watch: return SBX__WATCH;
     default: return SBX__OTHER;
   }
 }
 
 bool sbx_guard_knows(const struct seccomp_notif* n) {
-  return sbx__kind_of(n->data.nr) != SBX__OTHER;
+  return sbx__kind_of(n) != SBX__OTHER;
 }
 
 static int sbx__dispatch(const struct sbx__call* c, int64_t* value) {
-  switch (sbx__kind_of(c->n->data.nr)) {
+  switch (sbx__kind_of(c->n)) {
     case SBX__OWNERS: return sbx__owners(c);
     case SBX__TIMES: return sbx__times(c);
     case SBX__XATTRS: return sbx__xattrs(c);
@@ -560,6 +610,7 @@ static int sbx__dispatch(const struct sbx__call* c, int64_t* value) {
     case SBX__SIGNAL: return sbx__signal(c);
     case SBX__LISTEN: return sbx__listen(c);
     case SBX__TERMINAL: return sbx__terminal(c, value);
+    case SBX__OWNER: return sbx__descriptor_owner(c);
     case SBX__WATCH: return sbx__watch(c, value);
     default: return -ENOSYS;
   }

@@ -85,6 +85,8 @@ static int sbx__allow_all(struct sbx__domain* d, const struct sbx_config* c) {
     return -1;
   for (i = 0; i < sizeof(written) / sizeof(written[0]); i++)
     if (sbx__allow(d, written[i], d->handled) != 0) return -1;
+  if (sbx__allow(d, "/dev/mqueue", d->handled) != 0 && errno != ENOENT)
+    return -1;
   if (sbx__allow(d, c->mountpoint, d->handled) != 0) return -1;
   for (i = 0; i < c->places_len; i++) {
     const struct sbx_place* p = &c->places[i];

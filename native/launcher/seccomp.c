@@ -463,31 +463,47 @@ static void sbx__signals(struct sbx__filter* f,
   sbx__shield_from(f, SYS_rt_tgsigqueueinfo, 1, o, SECCOMP_RET_ALLOW);
 }
 
-/* Where commands have the ids of others, the kernel would let them change the
- * attributes of every file that those own: Landlock knows none of these. */
-static void sbx__attributes(struct sbx__filter* f, unsigned action) {
+/* Landlock knows none of these. The first ask for the right to write, which
+ * some files give to everybody, and a watch for the right to read, so that it
+ * tells what is made in any folder. The others are the owner's: where commands
+ * have the ids of others, that is what those own. */
+static void sbx__attributes(struct sbx__filter* f, bool own_ids,
+                            unsigned action) {
   static const int calls[] = {
-      SYS_fchmod,      SYS_fchmodat,    SBX_SYS_FCHMODAT2, SYS_fchown,
-      SYS_fchownat,    SYS_utimensat,   SYS_setxattr,      SYS_lsetxattr,
-      SYS_fsetxattr,   SYS_removexattr, SYS_lremovexattr,  SYS_fremovexattr,
-      SYS_inotify_add_watch,
+      SYS_utimensat,    SYS_setxattr,    SYS_lsetxattr,
+      SYS_fsetxattr,    SYS_removexattr, SYS_lremovexattr,
+      SYS_fremovexattr, SYS_inotify_add_watch,
+#ifdef SYS_utime
+      SYS_utime,        SYS_utimes,      SYS_futimesat,
+#endif
+  };
+  static const int owners[] = {
+      SYS_fchmod, SYS_fchmodat, SBX_SYS_FCHMODAT2, SYS_fchown, SYS_fchownat,
 #ifdef SYS_chmod
-      SYS_chmod,       SYS_chown,       SYS_lchown,        SYS_utime,
-      SYS_utimes,      SYS_futimesat,
+      SYS_chmod,  SYS_chown,    SYS_lchown,
 #endif
   };
   size_t i;
 
   for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
     sbx__if_equal(f, (unsigned) calls[i], action);
+  if (own_ids) return;
+  for (i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+    sbx__if_equal(f, (unsigned) owners[i], action);
 }
 
-/* A lease makes those wait who open the file, and its owner may take one. */
-static void sbx__leases(struct sbx__filter* f) {
+/* A lease makes those wait who open the file, and its owner may take one. Who
+ * owns a descriptor gets signals of any number from it: the launcher has the ids
+ * of the commands, and before ABI 6 others may have them. */
+static void sbx__fcntl(struct sbx__filter* f,
+                       const struct sbx_seccomp_outside* o) {
+  unsigned action = o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM);
   unsigned short block = sbx__begin(f, SYS_fcntl);
 
   sbx__load_arg(f, 1);
-  sbx__if_equal(f, F_SETLEASE, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, F_SETOWN, action);
+  sbx__if_equal(f, F_SETOWN_EX, action);
+  if (!o->own_ids) sbx__if_equal(f, F_SETLEASE, SBX__ERRNO(EPERM));
   sbx__return(f, SECCOMP_RET_ALLOW);
   sbx__end(f, block);
 }
@@ -527,6 +543,8 @@ static void sbx__ioctl_outside(struct sbx__filter* f,
   sbx__if_equal(f, TIOCSTI, SBX__ERRNO(EPERM));
   sbx__if_equal(f, TIOCLINUX, SBX__ERRNO(EPERM));
   sbx__if_equal(f, SBX__FS_VERSION, SBX__ERRNO(EPERM));
+  sbx__if_equal(f, FIOSETOWN, o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM));
+  sbx__if_equal(f, SIOCSPGRP, o->notify ? SBX__NOTIFY : SBX__ERRNO(EPERM));
   if (!o->own_ids && o->notify)
     sbx__if_equal(f, SBX__TIOCGPTPEER, SBX__NOTIFY);
   for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -605,10 +623,8 @@ static void sbx__build_outside(struct sbx__filter* f,
     sbx__no_truncate(f, SYS_open, 1);
 #endif
   }
-  if (!o->own_ids) {
-    sbx__attributes(f, action);
-    sbx__leases(f);
-  }
+  sbx__attributes(f, o->own_ids, action);
+  sbx__fcntl(f, o);
   sbx__modes(f, o->notify);
   sbx__ioctl_outside(f, o);
   sbx__personality(f);

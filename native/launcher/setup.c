@@ -69,7 +69,10 @@ void sbx_setup_watch(const struct sbx_setup_input* in,
   spec->workspace_size = c->workspace_size;
   spec->watch.memory =
       spec->ready_flags & SBX_READY_CGROUP_MEMORY ? 0 : c->memory;
-  spec->watch.processes = spec->alone ? c->nproc : 0;
+  /* Where the kernel counts those of this session, and no others. */
+  spec->watch.processes =
+      spec->alone || (c->level == SBX_LEVEL_LANDLOCK && c->has_base) ? c->nproc
+                                                                     : 0;
   spec->watch.alone = spec->alone;
   spec->watch.workspace = c->workspace_size > 0;
 }

@@ -313,6 +313,17 @@ static int sbx__dev_links(void) {
   return 0;
 }
 
+/* Message queues of POSIX, where the kernel has them. Landlock lets them be
+ * made only below a path that it knows. */
+static int sbx__message_queues(struct sbx_view* v) {
+  v->report->what = "/dev/mqueue";
+  if (sbx_mount_folder("/dev/mqueue") != 0) return -1;
+  if (mount("mqueue", "/dev/mqueue", "mqueue",
+            MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
+    return 0;
+  return rmdir("/dev/mqueue");
+}
+
 static int sbx__dev(struct sbx_view* v) {
   size_t i;
 
@@ -329,6 +340,7 @@ static int sbx__dev(struct sbx_view* v) {
             "newinstance,ptmxmode=0666,mode=620") != 0)
     return -1;
   if (sbx__scratch(v, "/dev/shm", 01777) != 0) return -1;
+  if (sbx__message_queues(v) != 0) return -1;
   v->report->what = "links in /dev";
   return sbx__dev_links();
 }

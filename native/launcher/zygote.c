@@ -325,12 +325,17 @@ static void sbx__tell_limit(struct sbx_zygote* z, uint32_t id, uint32_t limit,
   sbx__answer(z, &msg, &payload);
 }
 
+static int sbx__scan(struct sbx_zygote* z) {
+  if (sbx_procs_scan(&z->procs, z->proc) != 0) return -1;
+  if (!z->spec.alone) sbx_watch_keep_below(&z->procs);
+  return 0;
+}
+
 /* The kernel says that it ran out of processes to the program alone. */
 static bool sbx__was_full(struct sbx_zygote* z, const struct sbx__command* c) {
   if (c->full) return true;
   if (z->spec.watch.processes == 0) return false;
-  return sbx_procs_scan(&z->procs, z->proc) == 0 &&
-         sbx_watch_is_full(z->watch, &z->procs);
+  return sbx__scan(z) == 0 && sbx_watch_is_full(z->watch, &z->procs);
 }
 
 /* What of the limits may be behind a bad end. */
@@ -558,12 +563,6 @@ static void sbx__punish(struct sbx_zygote* z, const struct sbx_culprit* who,
     sbx__on_end(z, &end);
     return;
   }
-}
-
-static int sbx__scan(struct sbx_zygote* z) {
-  if (sbx_procs_scan(&z->procs, z->proc) != 0) return -1;
-  if (!z->spec.alone) sbx_watch_keep_below(&z->procs);
-  return 0;
 }
 
 static void sbx__look(struct sbx_zygote* z, uint64_t now) {

@@ -1,7 +1,7 @@
 // A host for tests that runs as another machine would (dockerlike.c). Takes JSON
 // on its command line: {options, commands, attack}; prints JSON: what the sandbox
 // says of itself, what came of the commands, which attacks worked.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -14,6 +14,9 @@ const { options = {}, commands = [], attack } = JSON.parse(process.argv[2]);
 async function bait() {
   const folder = mkdtempSync(path.join(tmpdir(), 'outside-'));
   writeFileSync(path.join(folder, 'secret'), 'do-not-leak-me\n', { mode: 0o644 });
+  writeFileSync(path.join(folder, 'writable'), '');
+  chmodSync(path.join(folder, 'writable'), 0o666);
+  chmodSync(folder, 0o755);
   const listen = at => new Promise(resolve => {
     const server = createServer(socket => socket.destroy()).listen(at, () => resolve(server)).unref();
   });

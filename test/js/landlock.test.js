@@ -184,7 +184,7 @@ for (const more of kernels) {
       assert.match(seen.attacks?.at(-1) ?? '', /^done \d+$/, JSON.stringify(seen));
       assert.deepEqual(seen.attacks.slice(0, -1), []);
       assert.equal(seen.secret, 'do-not-leak-me\n');
-      assert.deepEqual(seen.outside, ['secret', 'socket']);
+      assert.deepEqual(seen.outside, ['secret', 'socket', 'writable']);
       assert.deepEqual(seen.left, []);
     });
   }

@@ -121,6 +121,20 @@ test('too many processes: the result says so', async () => {
   });
 });
 
+test('too many processes at level landlock, with ids of their own: the result says so', async t => {
+  const { PATH } = process.env;
+  process.env.PATH = '/usr/local/bin:/usr/bin:/bin';
+  const provider = local({ isolation: 'landlock', limits: { processes: 40 } });
+  const sandbox = await createSandbox({ provider }).finally(() => (process.env.PATH = PATH));
+  try {
+    if (sandbox.metadata.uidMode !== 'range') return t.skip('the kernel counts those of others, too');
+    const result = await sandbox.run('i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i + 1)); done; exit 1', { timeout: 20000 });
+    assert.match(result.reason, /40 processes \(limits\.processes\)/);
+  } finally {
+    await sandbox.stop();
+  }
+});
+
 test('descriptors run out at their limit', async () => {
   await withLimits({ openFiles: 50 }, async sandbox => {
     assert.equal((await sandbox.run('ulimit -n; ulimit -Hn')).stdout, '50\n50\n');

@@ -36,6 +36,25 @@ for (const isolation of ['full', 'none']) {
     });
   });
 
+  test(`${isolation}: a command that waits for the end of the pause can be killed, and never starts`, async () => {
+    await withSandbox({ provider: provider() }, async sandbox => {
+      await sandbox.pause();
+      const controller = new AbortController();
+      const runs = [1, 2, 3].map(i => sandbox.run(`touch ${i}; sleep 600`, { timeout: 600_000, signal: i === 2 ? undefined : controller.signal }));
+      await sleep(10);
+      controller.abort();
+      for (const run of [runs[0], runs[2]]) {
+        const { exitCode, killed, timedOut } = await run;
+        assert.deepEqual({ exitCode, killed, timedOut }, { exitCode: 137, killed: true, timedOut: false });
+      }
+      await sandbox.resume();
+      while (!(await sandbox.files.exists('2'))) await sleep(10);
+      assert.equal((await sandbox.run('ls')).stdout, '2\n');
+      await sandbox.destroy();
+      assert.equal((await runs[1]).killed, true);
+    });
+  });
+
   test(`${isolation}: commands and time limits wait for the end of the pause`, async () => {
     await withSandbox({ provider: provider() }, async sandbox => {
       await sandbox.pause();

@@ -143,6 +143,24 @@ test('large bodies arrive whole in both directions', async () => {
   assert.ok(back.equals(sent));
 });
 
+test('more large transfers at once than there are large pipes', async () => {
+  const whole = async () => Buffer.from(await (await fetch(`${url}/big`)).arrayBuffer()).length;
+  const sent = Buffer.alloc(4 << 20, 'abcdefg');
+  const echoed = async () => Buffer.from(await (await fetch(`${url}/echo`, { method: 'POST', body: sent })).arrayBuffer()).equals(sent);
+  const results = await Promise.all(Array.from({ length: 12 }, (_, i) => (i % 2 ? whole() : echoed())));
+  assert.deepEqual(results, Array.from({ length: 12 }, (_, i) => (i % 2 ? 32 << 20 : true)));
+  // A reader that goes away in the middle of it.
+  const { host, port } = new URL(url);
+  for (let i = 0; i < 12; i++) {
+    await new Promise(resolve => {
+      let seen = 0;
+      const socket = net.connect(port, '127.0.0.1', () => socket.write(`GET /big HTTP/1.1\r\nHost: ${host}\r\n\r\n`));
+      socket.on('data', piece => (seen += piece.length) > (4 << 20) && socket.destroy()).on('close', resolve);
+    });
+  }
+  assert.equal(await whole(), 32 << 20);
+});
+
 test('300 connections at once: all are served, 256 at a time', async () => {
   const { host, port } = new URL(url);
   const sockets = await Promise.all(

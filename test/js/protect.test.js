@@ -102,6 +102,29 @@ test('where commands cannot be kept from it, that is said', async () => {
   await assert.rejects(workspace.filesystem.writeFile('.git/hooks/pre-commit', 'x'), /protect/);
 });
 
+for (const isolation of ['full', 'landlock']) {
+  test(`what was missing and is made is told at the end: ${isolation}`, async () => {
+    await open({ isolation });
+    const warned = [];
+    workspace.sandbox.__setLogger?.({ debug() {}, info() {}, error() {}, trackException() {}, warn: text => warned.push(text) });
+    await sh('echo x > .envrc; echo .. > .git/commondir; ln -s /nowhere .husky; echo y > unsuspicious');
+    await workspace.sandbox._stop();
+    if (workspace.sandbox.__setLogger) assert.match(warned.join(), /commands made \.git\/commondir, \.envrc, \.husky, which this machine may run later/);
+    assert.equal(workspace.sandbox.getInfo().metadata.protectedCreated, '.git/commondir,.envrc,.husky');
+    await workspace.init();
+    await sh('echo again');
+    await workspace.sandbox._stop();
+    assert.ok(warned.filter(text => /commands made/.test(text)).length <= 1, 'it is told once');
+  });
+}
+
+test('a session that makes nothing of it is not warned about', async () => {
+  await open();
+  await sh('echo x > x; git checkout -qb b');
+  await workspace.sandbox._stop();
+  assert.equal(workspace.sandbox.getInfo().metadata.protectedCreated, undefined);
+});
+
 test('another list, or none', async () => {
   await open({ protect: ['a'] });
   assert.notEqual((await sh('echo x > a')).exitCode, 0);

@@ -362,3 +362,41 @@ test('input that nobody waits for, and a kill', async () => {
     await assert.rejects(sent, { name: 'SandboxError', code: 'conflict' });
   });
 });
+
+test('options that nobody knows, or that throw when they are read', async () => {
+  const throwing = {
+    get cwd() {
+      throw mine;
+    },
+  };
+  const revoked = Proxy.revocable({}, {});
+  revoked.revoke();
+  for (const options of [throwing, revoked.proxy]) {
+    for (const make of [() => local(options), () => createSandbox(options), () => createMastraWorkspace(options)]) {
+      assert.throws(make, error => isSandboxError(error, 'invalid_input') && !/mine is/.test(error.message));
+    }
+  }
+  assert.throws(() => local({ limits: { get memory() { throw mine; } } }), { code: 'invalid_input', message: /limits cannot be read: mine/ });
+  await withSandbox({ provider }, async sandbox => {
+    for (const call of [options => sandbox.run('touch a', options), options => sandbox.processes.start('touch a', options)]) {
+      await invalid(call(throwing), /cannot be read: mine/);
+      await invalid(call({ timeuot: 5 }), /has no "timeuot"; it knows cwd, env/);
+    }
+    await invalid(sandbox.run('touch a', { pty: true }), /run\(\) has no "pty"/);
+    await invalid(sandbox.files.write('a', 'x', { get mode() { throw mine; } }), /cannot be read/);
+    assert.equal(await sandbox.files.exists('a'), false);
+    assert.deepEqual(Object.keys(sandbox.metadata).filter(name => name.startsWith('env.')), []);
+  });
+});
+
+test('what isolation "none" cannot hold is refused', async () => {
+  await assert.rejects(async () => createSandbox({ provider: local({ isolation: 'none', network: 'deny' }) }), {
+    code: 'invalid_input',
+    message: /network "deny" needs isolation/,
+  });
+  await withSandbox({ provider: local({ isolation: 'none', limits: { processes: 100 } }) }, sandbox => {
+    assert.equal(sandbox.metadata.network, 'allow');
+    assert.equal(sandbox.metadata['limits.processes'], undefined);
+    assert.match(sandbox.metadata.degraded, /limits\.processes is not enforced/);
+  });
+});

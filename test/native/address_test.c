@@ -82,11 +82,31 @@ static void reads_addresses_strictly(void** state) {
   assert_false(sbx_address_equal((struct sockaddr*) &a, (struct sockaddr*) &b));
 }
 
+static void metadata_is_known(void** state) {
+  static const char* const yes[] = {"169.254.169.254", "169.254.170.2",
+                                    "100.100.100.200", "fd00:ec2::254",
+                                    "fe80::a9fe:a9fe"};
+  static const char* const no[] = {"127.0.0.1", "10.0.0.1", "100.64.0.1",
+                                   "::1", "fd00::1", "8.8.8.8"};
+  struct sockaddr_storage a;
+
+  (void) state;
+  for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+    if (!sbx_address_parse(yes[i], &a) ||
+        !sbx_address_is_metadata((struct sockaddr*) &a))
+      fail_msg("%s is where metadata are", yes[i]);
+  for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+    if (!sbx_address_parse(no[i], &a) ||
+        sbx_address_is_metadata((struct sockaddr*) &a))
+      fail_msg("%s has no metadata", no[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(public_ones_are_not_special),
       cmocka_unit_test(others_are_named),
       cmocka_unit_test(reads_addresses_strictly),
+      cmocka_unit_test(metadata_is_known),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
