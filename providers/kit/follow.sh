@@ -63,10 +63,13 @@ wait_bit() {
 stream() {
   tries=0
   while ! first_piece "$1" "$2"; do
+    # At least its mark comes, but a pump may be behind the end.
     if is_over; then
-      first_piece "$1" "$2" && break
-      head_of "$2" "$3"
-      return
+      tries=$((tries + 1))
+      if [ $tries -gt 20 ] || [ ! -d "$F/s.$id" ]; then
+        head_of "$2" "$3"
+        return
+      fi
     fi
     wait_bit
   done
