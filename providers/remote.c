@@ -63,6 +63,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
   w->age = r->age;
+  w->round = r->round;
   r->works = w;
 }
 
