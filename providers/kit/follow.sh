@@ -13,13 +13,30 @@ tail_of() {
   printf 'SBX%s=%s%03d.' "$N" "$1" "$2" >&4
 }
 
-is_pid "$1" && record_find "$1" "$2" && record_read "$id" || {
+wait_bit() {
+  sleep 0.1 2>/dev/null || sleep 1
+}
+
+is_known() {
+  is_pid "$1" && record_find "$1" "$2" && record_read "$id"
+}
+
+# A wrapper has its pid for a moment before its record is there.
+tries=0
+until is_known "$1" "$2"; do
+  start_of "$1"
+  if [ "$S" != 0 ] && [ $tries -lt 30 ]; then
+    tries=$((tries + 1))
+    wait_bit
+    continue
+  fi
+  is_known "$1" "$2" && break
   nonce=none
   head_of "$3" 3
   head_of "$4" 4
   tail_of l 0
   exit 0
-}
+done
 
 # Over when it has left its end, or when it and its wrapper are gone.
 is_over() {
@@ -53,10 +70,6 @@ first_piece() {
     last=$from
   done
   [ "$piece" ]
-}
-
-wait_bit() {
-  sleep 0.1 2>/dev/null || sleep 1
 }
 
 # Stream $1 from offset $2 on to descriptor $3.
