@@ -18,7 +18,8 @@ enum {
   LINGER_MS = 1000,
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
-  STOP_WAIT_MS = 6000
+  STOP_WAIT_MS = 6000,
+  OTHERS_MS = 20000 /* for what the sandbox says that runs in it */
 };
 
 /* ---- small things ---- */
@@ -208,6 +209,7 @@ struct life {
   struct sbx_error first; /* told when what follows does not help */
   struct sbx_kit_process* others; /* to end */
   size_t others_len, others_at;
+  uint64_t others_due;
 };
 
 static void life_free(struct life* l) {
@@ -584,7 +586,8 @@ static void end_next(struct life* l) {
 
   while (l->others_at < l->others_len && !l->others[l->others_at].running)
     l->others_at++;
-  if (l->others_at == l->others_len) {
+  if (l->others_at == l->others_len ||
+      uv_now(l->remote->base.loop) > l->others_due) {
     stop_machine(l);
     return;
   }
@@ -616,6 +619,7 @@ static void end_others(struct life* l) {
   struct sbx_kit_place place;
   struct sbx_kit_job* job = NULL;
 
+  l->others_due = uv_now(l->remote->base.loop) + OTHERS_MS;
   sbx__remote_place(l->remote, 0, &place);
   if (sbx_kit_job_list(&place, &job) != 0) job = NULL;
   sbx__job_run(l->remote, job, "stop", on_others_listed, l);

@@ -40,7 +40,7 @@ done
 
 # Over when it has left its end, or when it and its wrapper are gone.
 is_over() {
-  [ -e "$F/e.$id" ] && return 0
+  is_file "$F/e.$id" && return 0
   start_of "${id%%.*}"
   [ "$S" = "${id#*.}" ] && return 1
   start_of "$child"
@@ -128,7 +128,7 @@ case $flags in
   ;;
 esac
 end=l code=0
-if [ -e "$F/e.$id" ]; then
+if is_file "$F/e.$id"; then
   IFS=' '
   read -r end code <"$F/e.$id"
 fi

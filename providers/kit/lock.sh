@@ -2,9 +2,14 @@
 # and the rename nobody of ours may write. Made with O_EXCL (noclobber), names
 # its holder, and is broken when that process is gone.
 folder() {
-  [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] && return 0
-  mkdir -m 700 "$F" 2>/dev/null && return 0
-  [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] || fail p t FOLDER
+  folder_good && return 0
+  if [ -h "$F" ] || [ ! -d "$F" ]; then rm -f "$F"; fi
+  mkdir -m 700 "$F" 2>/dev/null || chmod 700 "$F" 2>/dev/null
+  folder_good || fail p t FOLDER
+}
+
+folder_good() {
+  [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] && [ -w "$F" ] && [ -x "$F" ]
 }
 
 # Start time of process $1, 0 if it is gone.
@@ -20,7 +25,11 @@ start_of() {
   return 0
 }
 
+# What is no file is not of ours, and opening it might never end.
 lock_try() {
+  if [ -h "$F/lock" ] || { [ -e "$F/lock" ] && [ ! -f "$F/lock" ]; }; then
+    rm -rf "$F/lock"
+  fi
   set -C
   { printf '%s\n' "$me" >"$F/lock"; } 2>/dev/null
   set -- $?
