@@ -23,7 +23,7 @@ await step('after: procs', async () => (await s.run('ps -e | grep -c yes')).stdo
 await step('stdin blocked', async () => { const p = await s.processes.start('sleep 600'); let w = 0; const big = new Uint8Array(1 << 20); const writes = []; for (let i = 0; i < 20; i++) writes.push(p.write(big).then(() => w++, e => 'E')); await new Promise(r => setTimeout(r, 1500)); await p.kill(); const r = await p.wait(); const all = await Promise.all(writes); return [w, all.filter(x => x === 'E').length, r.exitCode]; });
 await step('stdin run big closed', async () => { const r = await s.run('exec 0<&-; sleep 0.1; echo x', { stdin: 'y'.repeat(5e6) }); return [r.exitCode, r.stdout]; });
 await step('read endless', async () => { const r = await s.run('ln -s /dev/zero z; truncate -s 5G huge'); const out = []; for (const f of ['z', 'huge']) try { out.push((await s.files.read(f)).length); } catch (e) { out.push(e.code + ' ' + e.message); } return out; });
-await step('deep list', async () => { await s.run('mkdir q; cd q; seq 1 50000 | xargs touch'); return (await s.files.list('q')).length; });
-await step('200k list', async () => { await s.run('mkdir q2; cd q2; for i in 1 2 3 4 5 6 7 8 9 10; do mkdir $i; (cd $i; seq 1 20000 | xargs touch); done', { timeout: 60000 }); try { return (await s.files.list('q2', { recursive: true })).length; } catch (e) { return e.message; } });
+
+
 await s.destroy();
 child.stdin.end();
