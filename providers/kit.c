@@ -583,7 +583,8 @@ int sbx_kit_call_ran(struct sbx_kit_call* call, int exit_code,
     return call->guard->phase == PHASE_DONE ? guard_end(call) : 0;
   }
   if (call->phase != PHASE_RUN) return call->code;
-  if (sbx__answer_end(&call->answer, &text, &len) < 0)
+  bool cut = call->request.verb == SBX_FILE_READ && exit_code != 0;
+  if (cut || sbx__answer_end(&call->answer, &text, &len) < 0)
     return fail_no_answer(call, exit_code, stderr_text, stderr_len);
   return take_answer(call, text, len);
 }

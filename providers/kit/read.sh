@@ -12,8 +12,13 @@ size=${size%%|*}
 [ "$2" != 0 ] && [ "$size" -gt "$2" ] && fail p s LARGE "$size"
 if [ "$size" -gt "$3" ]; then
   printf 'S%s\nP%s' "$facts" "$PWD/$n"
+elif [ "$size" = 0 ]; then
+  printf 'S%s\nD' "$facts"
+  # It may be a file of /proc.
+  head -c "$4" "./$n" 2>/dev/null || cat "./$n"
 else
   printf 'S%s\nD' "$facts"
-  # One more than wanted shows that it grew; size 0 may be a file of /proc.
-  head -c "$4" "./$n" 2>/dev/null || cat "./$n"
+  exec cat "./$n" - <<END
+)SBX$N
+END
 fi

@@ -1,5 +1,6 @@
 # The processes of one command. sbx_top: pid of its wrapper; sbx_spare:
-# " pid pid " that are ours. Finds what descends from the wrapper or belongs to
+# " pid pid " that are ours; sbx_leader: of the command's session, "" until
+# the first look, for which the wrapper is needed. Finds what descends from the wrapper or belongs to
 # its session, or to one that such a process leads, and what still writes to
 # its stdout or stderr (the wrapper has them as 3 and 4) and is not older.
 
@@ -98,8 +99,13 @@ sbx_scan() {
       *" $sbx_pid "*) continue ;;
       *" $sbx_parent "* | *" $sbx_session "*)
         sbx_tree="$sbx_tree$sbx_pid " sbx_more=1
+        [ "$sbx_parent $sbx_session" = "$sbx_top $sbx_pid" ] &&
+          sbx_leader=$sbx_pid
+        continue
         ;;
       esac
+      [ "$sbx_session" = "$sbx_leader" ] &&
+        sbx_tree="$sbx_tree$sbx_pid " sbx_more=1
     done
   done
   [ "$sbx_whole" ] || sbx_tree=" ${sbx_tree#" $sbx_top "}"

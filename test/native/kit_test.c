@@ -331,16 +331,20 @@ static void broken_locks_body(struct kit* k) {
   char script[256];
   kit_put(k, "f", "1", 0);
   kit_put(k, "f", "2", 0);
-  snprintf(script, sizeof(script), "echo '99999999 5' > %s/lock", k->folder);
+  snprintf(script, sizeof(script), "echo '99999999 5' > %s/lock.100000005",
+           k->folder);
   kit_shell(k, script);
   assert_int_equal(kit_put(k, "f", "3", 0), 0);
-  snprintf(script, sizeof(script), "echo '1 5' > %s/lock", k->folder);
+  snprintf(script, sizeof(script), "echo '1 5' > %s/lock.100000007",
+           k->folder);
   kit_shell(k, script);
   assert_int_equal(kit_put(k, "f", "4", 0), 0);
   kit_content(k, "f", "4");
-  snprintf(script, sizeof(script), "test \"$(ls -A %s)\" = ''", k->folder);
+  snprintf(script, sizeof(script),
+           "cd %s; test \"$(ls -A | grep -v '^lock.10000000[1-8]$')\" = '' && "
+           "test \"$(head -n 1 lock.100000008)\" = done", k->folder);
   kit_shell(k, script);
-  snprintf(script, sizeof(script), "rmdir %s && ln -s /tmp %s", k->folder,
+  snprintf(script, sizeof(script), "rm -r %s && ln -s /tmp %s", k->folder,
            k->folder);
   kit_shell(k, script);
   assert_int_equal(kit_put(k, "f", "5", 0), SBX_E_UNAVAILABLE);
@@ -348,6 +352,21 @@ static void broken_locks_body(struct kit* k) {
   unlink(k->folder);
 }
 EACH(broken_locks)
+
+static void locks_are_forgotten_body(struct kit* k) {
+  char script[256];
+  kit_put(k, "f", "1", 0);
+  snprintf(script, sizeof(script),
+           "mkdir -pm 700 %s; cd %s; for i in $(seq 300); do "
+           "echo done > lock.$((100000000 + i)); done", k->folder, k->folder);
+  kit_shell(k, script);
+  assert_int_equal(kit_put(k, "f", "2", 0), 0);
+  snprintf(script, sizeof(script),
+           "cd %s; test $(ls | wc -l) = 32 && "
+           "test \"$(head -n 1 lock.100000301)\" = done", k->folder);
+  kit_shell(k, script);
+}
+EACH(locks_are_forgotten)
 
 /* --- copy and move -------------------------------------------------------- */
 
@@ -669,6 +688,7 @@ int main(void) {
       T(stale_writes),
       T(races),
       T(broken_locks),
+      T(locks_are_forgotten),
       T(copies),
       T(moves),
       T(special_files_do_not_block),
