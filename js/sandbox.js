@@ -342,6 +342,7 @@ export class Sandbox {
       killOnAbort(child, request.signal);
       await child.started;
       if (child.exit?.error && child.pid === undefined) throw child.exit.error;
+      if (child.pid === undefined && request.signal?.aborted) return undefined; // given up on its way
       feed(child, request.stdin);
       return child;
     } catch (error) {
