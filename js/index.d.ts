@@ -63,6 +63,11 @@ export type CapabilityMode = 'native' | 'emulated' | 'unsupported';
 export interface SandboxProvider {
   /** "local" */
   readonly name: string;
+  /**
+   * Forgets the templates of `identity`, and deletes those that a service keeps for this instance. Rejects where one is
+   * still in use there; call it again later.
+   */
+  close(): Promise<void>;
   /** @internal */
   readonly __sandboxSdkProvider?: never;
 }

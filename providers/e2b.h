@@ -35,6 +35,8 @@ struct sbx_e2b {
   char* domain;
   char* sandbox_url; /* NULL: by the domain */
   char* template_id;
+  char* layer; /* that the next create starts from instead, or NULL */
+  char* from;  /* the one that the machine was made of, or NULL */
   char* user; /* NULL: the template's own */
   char* cwd;  /* the workspace, made with the sandbox */
   bool debug, secure, auto_pause;

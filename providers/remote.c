@@ -881,6 +881,8 @@ static void on_probe_done(void* data, const struct sbx_error* error) {
 
   if (error == NULL)
     life = r->probe_found ? SBX__REMOTE_ALIVE : SBX__REMOTE_DEAD;
+  else if (error->code == SBX_E_AUTHENTICATION)
+    r->stale = true;
   sbx_drive_close(r->probing);
   r->probing = NULL;
   tell_probed(r, life);
@@ -924,12 +926,42 @@ void sbx__remote_forget_probe(struct sbx_remote* r, void* arg) {
   }
 }
 
+/* ---- the account ---- */
+
+int sbx_remote_use_layer(struct sbx_sandbox* s, const char* id) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+
+  if (r->service->set_template == NULL) return SBX_E_UNSUPPORTED;
+  return r->service->set_template(r->account, id);
+}
+
+int sbx_remote_set_secret(struct sbx_sandbox* s, const char* secret,
+                          struct sbx_error* error) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  int rc;
+
+  if (r->service->set_secret == NULL)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "open",
+                         "%s has no secret that could change.",
+                         r->service->title);
+  rc = r->service->set_secret(r->account, secret, error);
+  if (rc != 0 || !r->stale) return rc;
+  r->stale = false;
+  r->touched = 0; /* the next use extends its time */
+  return 0;
+}
+
+bool sbx_remote_is_stale(struct sbx_sandbox* s) {
+  return ((struct sbx_remote*) s)->stale;
+}
+
 /* ---- its time ---- */
 
 static void on_touched(void* data, const struct sbx_error* error) {
   struct sbx_remote* r = data;
 
-  (void) error; /* the next use tries again */
+  /* Otherwise the next use tries again. */
+  if (error != NULL && error->code == SBX_E_AUTHENTICATION) r->stale = true;
   sbx_drive_close(r->touching);
   r->touching = NULL;
 }

@@ -300,6 +300,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       const child = this.#child(spec, options);
       await child.started;
       if (child.exit?.error && child.pid === undefined) throw child.exit.error;
+      if (child.pid === undefined && options.abortSignal?.aborted) throw abortError('spawn', options.abortSignal.reason);
       child.command = given?.command ?? command;
       return new SandboxSdkProcessHandle(child);
     } catch (error) {
