@@ -444,13 +444,16 @@ export async function listOf(lease) {
   const own = [...lease.processes].filter(child => child.pid !== undefined && child.command !== undefined);
   if (!lease.native.lists) return own.map(({ pid, command }) => ({ pid, command, running: true }));
   const list = await lease.native.list();
+  // One that has just begun may not have left its record yet.
+  const known = new Set(list.map(({ pid }) => String(pid)));
+  const fresh = own.filter(child => !known.has(child.pid) && lease.processes.has(child));
   return list.map(({ pid, command, running, startedMs, exitCode }) => ({
     pid: String(pid),
     command: own.find(child => child.pid === String(pid))?.command ?? command,
     running,
     startedAt: new Date(startedMs),
     ...(running || exitCode < 0 ? {} : { exitCode }),
-  }));
+  })).concat(fresh.map(({ pid, command }) => ({ pid, command, running: true })));
 }
 
 /** The child of a command that this lease has, or one that another host started. */
