@@ -41,6 +41,11 @@ export interface E2BOptions {
    * "snapshot", the whole machine as E2B keeps it, which costs storage there until the provider's close().
    */
   templateMode?: 'archive' | 'snapshot';
+  /**
+   * The template has a desktop: sandboxes have `computer`, and Mastra's agents the tools for it. Default: true for the
+   * template "desktop".
+   */
+  computer?: boolean;
   /** Of every command. */
   env?: Environment;
   /** Ports that may get a URL. */

@@ -29,6 +29,7 @@ const names = [
   'allowInternetAccess',
   'requestTimeout',
   'templateMode',
+  'computer',
   'env',
   'ports',
 ];
@@ -90,12 +91,15 @@ export function e2bIn(options, env) {
   const given = checkObject(options, 'the options of e2b()');
   checkNames(given, names, 'e2b()');
   const key = checkKey(given.apiKey);
+  const computer = checkBoolean(given.computer, 'computer') ?? given.template === 'desktop';
   return new Provider('e2b', {
     remote: true,
     secret: typeof key === 'object' ? key : undefined,
+    computer,
     templateMode: checkTemplateMode(given.templateMode),
     options: {
       apiKey: typeof key === 'object' ? undefined : key,
+      computer,
       template: checkString(given.template, 'template'),
       timeout: checkLifetime(given.timeout),
       domain: checkString(given.domain, 'domain'),

@@ -232,10 +232,11 @@ export class Provider {
   #store;
 
   /** @internal */
-  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive' } = {}) {
+  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer = false } = {}) {
     this.name = name;
     const inner = {
       secret: secret && new Secret(secret.ask, secret.name, name),
+      computer, // sandboxes have a desktop
       templateMode, // 'snapshot': by the service
       remote, // at a service, where sandboxes outlive this process
       options, // for the addon

@@ -2,6 +2,7 @@
 // every provider.
 import { posix } from 'node:path';
 
+import { Computer } from './computer.js';
 import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
 import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
 import { checkDeclared, exposedPort, hostsOfPolicy } from './network.js';
@@ -219,6 +220,8 @@ export class Sandbox {
       attach: (pid, options) => this.#attach(pid, options),
     });
     this.ports = Object.freeze({ expose: port => this.#expose(port) });
+    /** Screen, mouse and keyboard, where the template has a desktop. */
+    if (owner.lease.provider.computer) this.computer = new Computer((command, options) => this.run(command, options));
     /** The workspace as it was: create(name?), restore(id), delete(id), list(). */
     this.snapshots = new Snapshots(owner);
   }

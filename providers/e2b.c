@@ -289,6 +289,7 @@ static int read_template(struct sbx_e2b* e, const struct sbx_options* o,
                   "must be a template's name or id, or be left out");
   e->secure = sbx_options_bool(o, "secure", true);
   e->auto_pause = sbx_options_bool(o, "autoPause", false);
+  e->computer = sbx_options_bool(o, "computer", false);
   return 0;
 }
 
@@ -387,7 +388,9 @@ static void e2b_facts(struct sbx_service_state* s, sbx_fact_cb cb, void* arg) {
 
 static const struct sbx_capability* e2b_capabilities(
     struct sbx_service_state* s, size_t* count) {
+  /* The first or the last of them holds. */
   static const struct sbx_capability list[] = {
+      {"computer", "emulated", "by X programs of the template"},
       {"files", "emulated", "file tools are shell programs in the sandbox"},
       {"commands", "native", NULL},
       {"processes", "native", NULL},
@@ -404,13 +407,14 @@ static const struct sbx_capability* e2b_capabilities(
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
       {"pause", "native", NULL},
-      {"watch", "unsupported", "comes with a later version"},
-      {"computer", "unsupported", "comes with a later version"},
+      {"watch", "unsupported", "no file call of this package watches"},
+      {"computer", "unsupported",
+       "only templates with a desktop have one: template \"desktop\", or the "
+       "option computer"},
   };
 
-  (void) s;
-  *count = sizeof(list) / sizeof(list[0]);
-  return list;
+  *count = sizeof(list) / sizeof(list[0]) - 1;
+  return ((struct sbx_e2b*) s)->computer ? list : list + 1;
 }
 
 const struct sbx_service sbx_service_e2b = {

@@ -39,7 +39,7 @@ struct sbx_e2b {
   char* from;  /* the one that the machine was made of, or NULL */
   char* user; /* NULL: the template's own */
   char* cwd;  /* the workspace, made with the sandbox */
-  bool debug, secure, auto_pause;
+  bool debug, secure, auto_pause, computer;
   uint32_t timeout_s;
   uint64_t request_ms, slow_ms; /* for what takes the service long */
   struct sbx_json* metadata;    /* an object of strings, or NULL */
