@@ -18,7 +18,8 @@ enum {
   LINGER_MS = 1000,
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
-  STOP_WAIT_MS = 6000
+  STOP_WAIT_MS = 6000,
+  SYNC_MS = 10000
 };
 
 /* ---- small things ---- */
@@ -207,6 +208,8 @@ struct life {
   struct sbx_error first; /* told when what follows does not help */
   struct sbx_kit_process* others; /* to end */
   size_t others_len, others_at;
+  struct sbx__command* sync;
+  void (*synced)(struct life* l);
 };
 
 static void life_free(struct life* l) {
@@ -236,6 +239,7 @@ static void life_finish(struct life* l, const struct sbx_error* error) {
   }
   sbx__remote_unlink(&l->work);
   if (l->drive != NULL) sbx_drive_close(l->drive);
+  if (l->sync != NULL) sbx__command_close(l->sync);
   l->over = true;
   if (!l->timed) life_free(l);
   if (done != NULL)
@@ -571,6 +575,37 @@ static void on_other_ended(void* arg, const struct sbx_error* error,
   end_next(arg);
 }
 
+static int on_sync_bytes(void* data, const char* bytes, size_t len) {
+  (void) data;
+  (void) bytes;
+  (void) len;
+  return 0;
+}
+
+static void on_synced(void* data, const struct sbx__command_end* end) {
+  struct life* l = data;
+
+  (void) end; /* it is a precaution */
+  l->sync = NULL;
+  l->synced(l);
+}
+
+/* Services have lost files that a machine had not written when it was paused. */
+static void sync_then(struct life* l, void (*next)(struct life* l)) {
+  static const char* const argv[] = {"/bin/sync"};
+  struct sbx__command_spec spec = {.argv = argv, .argc = 1,
+                                   .timeout_ms = SYNC_MS,
+                                   .operation = "stop"};
+  struct sbx__command_events events = {l, on_sync_bytes, on_synced};
+  struct sbx_error error;
+
+  l->synced = next;
+  if (sbx__command_start(l->remote, &spec, &events, &l->sync, &error) == 0)
+    return;
+  l->sync = NULL;
+  next(l);
+}
+
 static void stop_machine(struct life* l) {
   struct sbx_remote* r = l->remote;
 
@@ -584,7 +619,7 @@ static void end_next(struct life* l) {
   while (l->others_at < l->others_len && !l->others[l->others_at].running)
     l->others_at++;
   if (l->others_at == l->others_len) {
-    stop_machine(l);
+    sync_then(l, stop_machine);
     return;
   }
   sbx__remote_place(l->remote, 0, &place);
@@ -710,6 +745,10 @@ static void on_unpaused(struct life* l, const struct sbx_error* error) {
   life_finish(l, error);
 }
 
+static void pause_machine(struct life* l) {
+  life_run(l, l->remote->service->stop(l->remote->account), on_paused);
+}
+
 static struct life* pausing_new(struct sbx_remote* r, const char* operation,
                                 bool paused, sbx_done_cb cb, void* arg) {
   struct sbx_error error;
@@ -733,7 +772,7 @@ void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (l == NULL) return;
   r->paused = true; /* streams may be cut before the answer comes */
   sbx__remote_hold_all(r, true);
-  life_run(l, r->service->stop(r->account), on_paused);
+  sync_then(l, pause_machine);
 }
 
 void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {

@@ -1011,7 +1011,8 @@ static void tell_list(const struct listing* l,
   for (size_t i = 0; i < result->count; i++) {
     const struct sbx_kit_process* one = &result->list[i];
 
-    if (!one->spooled) continue; /* in the foreground of another host */
+    if (!one->spooled && !one->terminal)
+      continue; /* in the foreground of another host */
     list[count++] = (struct sbx_listed){.pid = one->pid,
                                   .command = one->command,
                                   .started_ms = one->started_ms,
