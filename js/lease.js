@@ -245,6 +245,7 @@ export class Lease {
     const { root, directory } = this.provider.options;
     if (checkpoints || identity === undefined || !onFirstCreate) return undefined;
     if (this.native.layers === false) return undefined;
+    if (this.provider.remote && this.provider.templateMode !== 'snapshot') return undefined;
     if (root !== undefined || directory !== undefined || !this.provider.templates.has(identity)) return undefined;
     const { layerFor } = await import('./template.js');
     return layerFor(this);

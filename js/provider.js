@@ -9,6 +9,7 @@ import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
 import { refuseInHookOf } from './reentry.js';
+import { Secret } from './secret.js';
 import { snapshot } from './verbs.js';
 
 class Session {
@@ -91,6 +92,15 @@ class Session {
     const layer = await lease.layer();
     if (layer !== undefined) this.native.useLayer(layer);
     await this.native.create();
+  }
+
+  /** @internal Another machine in its place, on a layer that was not there before. */
+  async recreate(lease, layer) {
+    await this.native.destroy();
+    this.native.useLayer(layer);
+    await this.native.create();
+    this.#look();
+    await lease.attach(this);
   }
 
   /** Ends every process; the files are the snapshot's afterwards, or as they were. */
@@ -222,9 +232,12 @@ export class Provider {
   #store;
 
   /** @internal */
-  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false } = {}) {
+  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer = false } = {}) {
     this.name = name;
     const inner = {
+      secret: secret && new Secret(secret.ask, secret.name, name),
+      computer, // sandboxes have a desktop
+      templateMode, // 'snapshot': by the service
       remote, // at a service, where sandboxes outlive this process
       options, // for the addon
       env, // of every command, below the overlay
@@ -248,8 +261,10 @@ export class Provider {
     const options = { ...this.options, session: id, cwd, ports: ports.map(String) };
     if (named) options.id = id;
     if (this.hostFacts) options.host = this.hostFacts();
+    if (this.secret) options.keyLater = true;
     try {
-      return native().open(this.name, options);
+      const opened = native().open(this.name, options);
+      return this.secret ? this.secret.guard(opened) : opened;
     } catch (error) {
       throw fromNative(error, this.name);
     }
@@ -275,6 +290,23 @@ export class Provider {
   /** @internal Where snapshots are; '' where that is known without us. */
   async snapshotFolder() {
     return this.options.root === undefined ? (await this.store()).path : '';
+  }
+
+  /**
+   * Forgets the templates of `identity`, and deletes those that a service keeps
+   * for this provider instance. One that is still in use there stays, and rejects.
+   */
+  async close() {
+    const templates = [...this.templates];
+    const ended = await Promise.allSettled(
+      templates.map(async ([identity, made]) => {
+        const template = await made.catch(() => undefined);
+        await template?.remove();
+        if (this.templates.get(identity) === made) this.templates.delete(identity);
+      }),
+    );
+    const failed = ended.find(one => one.status === 'rejected');
+    if (failed) throw fromNative(failed.reason, this.name);
   }
 
   /** The capability map: [{name, mode, reason?}]. */

@@ -1,6 +1,7 @@
 /* One exchange: its attempts on the transport, its times and bounds, and what of
  * it the owner gets to see. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,19 @@ static void expire(struct sbx_exchange* x, const char* what, uint64_t ms) {
                 x->http->provider, what, x->host, (double) ms / 1000);
   error.retryable = true;
   sbx__exchange_end(x, &error);
+}
+
+void sbx_exchange_no_retry(struct sbx_exchange* x) {
+  struct sbx_error error;
+
+  x->attempts = UINT_MAX / 2;
+  if (x->stage != SBX__WAIT) return;
+  sbx_error_set(&error, SBX_E_ABORTED, 0, "http",
+                "%s: the request was given up before its next attempt",
+                x->http->provider);
+  enter(x);
+  sbx__exchange_end(x, &error);
+  leave(x);
 }
 
 static void restart(struct sbx_exchange* x, int64_t ms) {

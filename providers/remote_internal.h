@@ -47,6 +47,7 @@ struct sbx_remote {
   enum sbx__remote_state state;
   bool closing;
   bool paused; /* streams are cut, and come back with unpause */
+  bool stale;  /* its time could not be extended for want of a new secret */
   struct sbx_error error; /* LOST */
   uint64_t touched;       /* uv_now of the last extension of its time */
   struct sbx_drive* touching;
@@ -148,6 +149,12 @@ typedef void (*sbx__job_cb)(void* arg, const struct sbx_error* error,
                             const struct sbx_kit_job_result* result);
 void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
                   const char* operation, sbx__job_cb cb, void* arg);
+
+/* ---- remote_kept.c: CREATE, DELETE and LIST by the service itself ---- */
+
+int sbx__remote_kept(struct sbx_remote* r, enum sbx_snapshot_verb verb,
+                     const char* operation, const char* id, sbx_snapshot_cb cb,
+                     void* arg, struct sbx_error* error);
 
 /* ---- remote_process.c ---- */
 
