@@ -285,6 +285,12 @@ export class Lease {
     this.live = false;
   }
 
+  /** After a start that failed. */
+  async abandon() {
+    await this.session.abandon(this);
+    this.live = false;
+  }
+
   /** Destroys what this lease has left, unless others hold it. */
   async discard() {
     this.#adopt();

@@ -226,6 +226,7 @@ static void on_bytes(void* data, const char* bytes, size_t len) {
 
 static void on_done(void* data, const struct sbx_failure* failure) {
   struct sbx_exchange* x = data;
+  struct sbx_failure cut = {.kind = SBX_FAIL_CLOSED, .sent = true, .text = ""};
 
   enter(x);
   if (x->socket)
@@ -233,7 +234,7 @@ static void on_done(void* data, const struct sbx_failure* failure) {
   else if (failure)
     sbx__exchange_fail(x, failure);
   else if (x->stage != SBX__BODY)
-    sbx__exchange_bad_head(x, UV_EPROTO);
+    sbx__exchange_fail(x, &cut); /* a head without its end */
   else
     sbx__exchange_end(x, NULL);
   leave(x);

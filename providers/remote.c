@@ -20,7 +20,8 @@ enum {
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
   STOP_WAIT_MS = 6000,
-  SYNC_MS = 10000
+  SYNC_MS = 10000,
+  OTHERS_MS = 20000 /* for what the sandbox says that runs in it */
 };
 
 /* ---- small things ---- */
@@ -65,6 +66,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
   w->age = r->age;
+  w->round = r->round;
   r->works = w;
 }
 
@@ -222,6 +224,7 @@ struct life {
   size_t others_len, others_at;
   struct sbx__command* sync;
   void (*synced)(struct life* l);
+  uint64_t others_due;
 };
 
 static void life_free(struct life* l) {
@@ -630,7 +633,8 @@ static void end_next(struct life* l) {
 
   while (l->others_at < l->others_len && !l->others[l->others_at].running)
     l->others_at++;
-  if (l->others_at == l->others_len) {
+  if (l->others_at == l->others_len ||
+      uv_now(l->remote->base.loop) > l->others_due) {
     sync_then(l, stop_machine);
     return;
   }
@@ -662,6 +666,7 @@ static void end_others(struct life* l) {
   struct sbx_kit_place place;
   struct sbx_kit_job* job = NULL;
 
+  l->others_due = uv_now(l->remote->base.loop) + OTHERS_MS;
   sbx__remote_place(l->remote, 0, &place);
   if (sbx_kit_job_list(&place, &job) != 0) job = NULL;
   sbx__job_run(l->remote, job, "stop", on_others_listed, l);

@@ -25,6 +25,7 @@ struct sbx__remote_work {
   struct sbx__remote_work* next;
   struct sbx__remote_work** previous; /* NULL: not linked */
   uint64_t age; /* of the sandbox when it was linked */
+  uint64_t round; /* the last walk over the works that saw it */
   /* Gives it up and tells its owner `error`, or nobody where that is NULL. */
   void (*stop)(struct sbx__remote_work* w, const struct sbx_error* error);
 };
@@ -56,6 +57,7 @@ struct sbx_remote {
   struct sbx__remote_waiter* probe_waiters;
   struct sbx__remote_work* works;
   uint64_t age; /* raised when all works are stopped */
+  uint64_t round; /* raised by each walk over them */
   size_t processes; /* that have not settled */
   void (*on_quiet)(struct sbx_remote* r); /* when there are none any more */
 };
@@ -80,6 +82,10 @@ int sbx__remote_check(const struct sbx_remote* r, const char* operation,
  * stream has ended, so that the connection can be used again, or after a
  * second. */
 void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
+
+/* remote_orphan.c: takes over the drive of a command that was given up before
+ * it had a pid, and ends the command if it comes to one. */
+void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive);
 
 /* The sandbox is used: its time may have to be extended. */
 void sbx__remote_use(struct sbx_remote* r);

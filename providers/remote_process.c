@@ -18,6 +18,7 @@ enum {
   SLACK = 1024 * 1024,  /* what comes after a pause: the end may be behind it */
   KILL_TRIES = 3,
   KILL_WAIT_MS = 3000,  /* for the end of what was killed to be told */
+  UNBORN_MS = 500,      /* for the pid of what is to be killed */
   LATE_MS = 3000,       /* what the time limit inside may be late */
   SERVICE_LATE_MS = 15000
 };
@@ -288,12 +289,14 @@ static void cwd_error(struct remote_process* p, struct sbx_error* error) {
 
 static void settle_lost(struct remote_process* p) {
   struct sbx_error error;
+  bool broke = p->error.code != 0;
 
   sbx_error_set(&error, p->base.spawned ? SBX_E_PROVIDER : SBX_E_NOT_FOUND, 0,
                 "processes.attach",
                 "The sandbox has no command with pid %u, and nothing that "
-                "says how it ended.",
-                p->pid);
+                "says how it ended.%s%.400s",
+                p->pid, broke ? " First its stream broke: " : "",
+                broke ? p->error.message : "");
   settle_failed(p, &error, p->base.spawned);
 }
 
@@ -603,8 +606,15 @@ static void come_back(struct remote_process* p) {
 
 /* ---- ending it ---- */
 
+/* Without a pid there was nothing to kill so far. */
 static void on_kill_wait(uv_timer_t* timer) {
-  settle_killed(timer->data);
+  struct remote_process* p = timer->data;
+
+  if (p->pid == 0 && p->drive != NULL) {
+    sbx__remote_orphan(p->remote, p->drive);
+    p->drive = NULL;
+  }
+  settle_killed(p);
 }
 
 static void on_killed(void* arg, const struct sbx_error* error,
@@ -630,6 +640,7 @@ static void kill_now(struct remote_process* p) {
 
   p->killing = true;
   p->holds++;
+  if (p->limited) uv_timer_stop(&p->limit);
   apply_pause(p);
   sbx__remote_place(p->remote, 0, &place);
   if (sbx_kit_job_kill(&place, p->pid, 0, p->end_grace, &job) != 0) job = NULL;
@@ -715,6 +726,8 @@ static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
     kill_now(p);
   else if (grace_ms == 0 && p->drive != NULL)
     give_up(p);
+  else
+    timer_start(p, &p->limit, &p->limited, on_kill_wait, UNBORN_MS);
   return 0;
 }
 
@@ -812,27 +825,29 @@ static void hold(struct remote_process* p, bool held) {
   come_back(p);
 }
 
-/* What comes back may end. */
-void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
+/* A process that this round has not seen. Each may end as it is told, and its
+ * owner may then let go of any other. */
+static struct remote_process* next_of(struct sbx_remote* r, uint64_t round) {
   struct sbx__remote_work* w = r->works;
 
-  while (w != NULL) {
-    struct sbx__remote_work* next = w->next;
+  while (w != NULL && (w->stop != on_stop || w->round >= round)) w = w->next;
+  if (w == NULL) return NULL;
+  w->round = round;
+  return of_work(w);
+}
 
-    if (w->stop == on_stop) hold(of_work(w), held);
-    w = next;
-  }
+void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
+  uint64_t round = ++r->round;
+  struct remote_process* p;
+
+  while ((p = next_of(r, round)) != NULL) hold(p, held);
 }
 
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms) {
-  struct sbx__remote_work* w = r->works;
+  uint64_t round = ++r->round;
+  struct remote_process* p;
 
-  while (w != NULL) {
-    struct sbx__remote_work* next = w->next;
-
-    if (w->stop == on_stop) remote_end(&of_work(w)->base, grace_ms);
-    w = next;
-  }
+  while ((p = next_of(r, round)) != NULL) remote_end(&p->base, grace_ms);
 }
 
 /* ---- starting ---- */
