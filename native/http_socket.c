@@ -395,8 +395,11 @@ int sbx__socket_new(struct sbx_exchange* x, const struct sbx_url* url) {
   if (!s) return UV_ENOMEM;
   x->socket = s;
   s->line = malloc(LINE_MAX_LEN);
-  if (!s->line || wslay_event_context_client_init(&s->frames, &callbacks, x))
+  if (!s->line) return UV_ENOMEM;
+  if (wslay_event_context_client_init(&s->frames, &callbacks, x)) {
+    s->frames = NULL; /* it may be left pointing to what is freed */
     return UV_ENOMEM;
+  }
   wslay_event_config_set_no_buffering(s->frames, 1);
   wslay_event_config_set_max_recv_msg_length(s->frames, INT64_MAX);
   return make_request(x, url);
