@@ -417,7 +417,7 @@ static int choose_proxy(struct sbx_exchange* x, const struct sbx_url* url,
 
   if (!proxy) return 0;
   x->spec->proxy = sbx__route_check(proxy, x->proxy_name, error);
-  return x->spec->proxy ? 0 : SBX_E_INVALID_INPUT;
+  return x->spec->proxy ? 0 : error->code;
 }
 
 static int start(struct sbx_exchange* x, const struct sbx_http_request* request,
@@ -426,7 +426,7 @@ static int start(struct sbx_exchange* x, const struct sbx_http_request* request,
   int rc;
 
   x->spec = sbx__request_check(request, &url, error);
-  if (!x->spec) return SBX_E_INVALID_INPUT;
+  if (!x->spec) return error->code;
   memcpy(x->host, url.host, sizeof(x->host));
   if ((rc = choose_proxy(x, &url, error))) return rc;
   if (x->spec->tunnel && sbx__socket_new(x, &url)) return out_of_memory(error);

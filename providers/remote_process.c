@@ -65,7 +65,7 @@ struct remote_process {
   bool limited;
   uint64_t limit_left; /* while the sandbox is paused */
   uv_timer_t retry;
-  bool retrying;
+  bool retrying; /* the handle is open */
   unsigned holds; /* handles, jobs and callbacks that need the memory */
 };
 
@@ -149,7 +149,8 @@ static void send_pieces(struct remote_process* p, struct pending_write* w) {
   }
 }
 
-static void input_pump(struct remote_process* p) {
+/* Whoever is told that something was written may close the process. */
+static void input_pump_held(struct remote_process* p) {
   struct pending_write* w = p->first;
 
   if (p->drive == NULL || p->pid == 0 || !p->stdin_open) return;
@@ -161,9 +162,15 @@ static void input_pump(struct remote_process* p) {
   while (p->first != NULL && p->first->sent == p->first->len &&
          p->first->on_way == 0)
     write_done(write_take(p), 0);
-  if (w != NULL || !p->eof_wanted || p->eof_sent) return;
+  if (w != NULL || !p->eof_wanted || p->eof_sent || p->drive == NULL) return;
   p->eof_sent = true;
   sbx_drive_input(p->drive, SBX_INPUT_EOF, NULL, 0);
+}
+
+static void input_pump(struct remote_process* p) {
+  p->holds++;
+  input_pump_held(p);
+  release(p);
 }
 
 static void on_written(struct remote_process* p, const char* bytes,
@@ -171,6 +178,7 @@ static void on_written(struct remote_process* p, const char* bytes,
   uint32_t count = 0;
 
   if (len >= sizeof(count)) memcpy(&count, bytes, sizeof(count));
+  p->holds++;
   while (count > 0 && p->first != NULL && p->first->on_way > 0) {
     struct pending_write* w = p->first;
 
@@ -179,7 +187,16 @@ static void on_written(struct remote_process* p, const char* bytes,
     p->on_way--;
     if (w->sent == w->len && w->on_way == 0) write_done(write_take(p), 0);
   }
-  input_pump(p);
+  input_pump_held(p);
+  release(p);
+}
+
+/* The stream broke: nobody knows whether what was on its way has arrived, and
+ * none of it will be told as written. */
+static void input_cut(struct remote_process* p) {
+  p->on_way = 0;
+  while (p->first != NULL && p->first->on_way > 0)
+    write_done(write_take(p), UV_ECONNRESET);
 }
 
 static int remote_write(struct sbx_process* base, const void* bytes,
@@ -462,7 +479,6 @@ static void come_back(struct remote_process* p);
 static void on_retry(uv_timer_t* timer) {
   struct remote_process* p = timer->data;
 
-  timer_close(&p->retry, &p->retrying);
   come_back(p);
 }
 
@@ -584,17 +600,20 @@ static int follow(struct remote_process* p, struct sbx_error* error) {
 
 static void come_back(struct remote_process* p) {
   const struct sbx_service* service = p->remote->service;
+  bool follows = p->spooled || p->gone || service->attach == NULL;
   struct sbx_error error;
   int rc;
 
   p->holds++;
   sbx__process_spawned(&p->base, p->pid); /* for all that is known */
+  input_cut(p);
+  if (follows) input_end(p, UV_EPIPE); /* it has no way in */
   if (p->base.closed || p->base.settled) {
     release(p);
     return;
   }
   release(p);
-  if (p->spooled || p->gone || service->attach == NULL) {
+  if (follows) {
     rc = follow(p, &error);
     if (p->gone && !p->spooled) p->lossy = true;
   } else {
@@ -820,34 +839,26 @@ static void hold(struct remote_process* p, bool held) {
     uv_timer_start(&p->limit, p->ending ? on_kill_wait : on_timeout,
                    p->limit_left, 0);
   }
-  if (held || p->drive != NULL || p->retrying || p->pid == 0) return;
+  if (held || p->drive != NULL || p->pid == 0) return;
+  if (p->retrying && uv_is_active((uv_handle_t*) &p->retry)) return;
   p->tries = 0;
   come_back(p);
 }
 
-/* A process that this round has not seen. Each may end as it is told, and its
- * owner may then let go of any other. */
-static struct remote_process* next_of(struct sbx_remote* r, uint64_t round) {
-  struct sbx__remote_work* w = r->works;
-
-  while (w != NULL && (w->stop != on_stop || w->round >= round)) w = w->next;
-  if (w == NULL) return NULL;
-  w->round = round;
-  return of_work(w);
-}
-
 void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
-  uint64_t round = ++r->round;
-  struct remote_process* p;
+  uint64_t turn = ++r->turn;
+  struct sbx__remote_work* w;
 
-  while ((p = next_of(r, round)) != NULL) hold(p, held);
+  while ((w = sbx__remote_next(r, turn)) != NULL)
+    if (w->stop == on_stop) hold(of_work(w), held);
 }
 
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms) {
-  uint64_t round = ++r->round;
-  struct remote_process* p;
+  uint64_t turn = ++r->turn;
+  struct sbx__remote_work* w;
 
-  while ((p = next_of(r, round)) != NULL) remote_end(&p->base, grace_ms);
+  while ((w = sbx__remote_next(r, turn)) != NULL)
+    if (w->stop == on_stop) remote_end(&of_work(w)->base, grace_ms);
 }
 
 /* ---- starting ---- */
