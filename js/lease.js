@@ -14,6 +14,7 @@ import {
   show,
 } from './options.js';
 import { checkProvider } from './provider.js';
+import { refuseInHookOf } from './reentry.js';
 import { idOf } from './snapshots.js';
 import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
 
@@ -180,6 +181,8 @@ export class Lease {
   }
 
   async start() {
+    // Before anything changes: the sandbox that is starting stays of use.
+    refuseInHookOf(this.session, 'start');
     for (;;) {
       this.#adopt();
       try {

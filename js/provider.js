@@ -150,7 +150,7 @@ class Session {
     if (protectedCreated === undefined || protectedCreated === this.facts.protectedCreated) return;
     this.facts = { ...this.facts, protectedCreated };
     const text =
-      `commands made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
+      `this session made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
       'review it before you use tools in the directory.';
     for (const lease of this.holders) lease.onReview?.(text);
   }
