@@ -118,6 +118,8 @@ int sbx_exchange_finish(struct sbx_exchange* x);
 /* Back-pressure: while paused nothing is read and no idle time counts. on_end
  * may still come where all bytes were handed out, or the connection broke. */
 void sbx_exchange_pause(struct sbx_exchange* x, bool paused);
+/* No further attempt: where it waits for one, it ends with SBX_E_ABORTED. */
+void sbx_exchange_no_retry(struct sbx_exchange* x);
 /* Gives it up at once: no more events, all memory and the connection (unless
  * others use it) go. Also needed after on_end, and allowed in any event. */
 void sbx_exchange_close(struct sbx_exchange* x);

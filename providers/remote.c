@@ -19,7 +19,9 @@ enum {
   LINGER_MS = 1000,
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
-  STOP_WAIT_MS = 6000
+  STOP_WAIT_MS = 6000,
+  SYNC_MS = 10000,
+  OTHERS_MS = 20000 /* for what the sandbox says that runs in it */
 };
 
 /* ---- small things ---- */
@@ -64,6 +66,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
   w->age = r->age;
+  w->round = r->round;
   r->works = w;
 }
 
@@ -219,6 +222,9 @@ struct life {
   struct sbx_error first; /* told when what follows does not help */
   struct sbx_kit_process* others; /* to end */
   size_t others_len, others_at;
+  struct sbx__command* sync;
+  void (*synced)(struct life* l);
+  uint64_t others_due;
 };
 
 static void life_free(struct life* l) {
@@ -248,6 +254,7 @@ static void life_finish(struct life* l, const struct sbx_error* error) {
   }
   sbx__remote_unlink(&l->work);
   if (l->drive != NULL) sbx_drive_close(l->drive);
+  if (l->sync != NULL) sbx__command_close(l->sync);
   l->over = true;
   if (!l->timed) life_free(l);
   if (done != NULL)
@@ -583,6 +590,37 @@ static void on_other_ended(void* arg, const struct sbx_error* error,
   end_next(arg);
 }
 
+static int on_sync_bytes(void* data, const char* bytes, size_t len) {
+  (void) data;
+  (void) bytes;
+  (void) len;
+  return 0;
+}
+
+static void on_synced(void* data, const struct sbx__command_end* end) {
+  struct life* l = data;
+
+  (void) end; /* it is a precaution */
+  l->sync = NULL;
+  l->synced(l);
+}
+
+/* Services have lost files that a machine had not written when it was paused. */
+static void sync_then(struct life* l, void (*next)(struct life* l)) {
+  static const char* const argv[] = {"/bin/sync"};
+  struct sbx__command_spec spec = {.argv = argv, .argc = 1,
+                                   .timeout_ms = SYNC_MS,
+                                   .operation = "stop"};
+  struct sbx__command_events events = {l, on_sync_bytes, on_synced};
+  struct sbx_error error;
+
+  l->synced = next;
+  if (sbx__command_start(l->remote, &spec, &events, &l->sync, &error) == 0)
+    return;
+  l->sync = NULL;
+  next(l);
+}
+
 static void stop_machine(struct life* l) {
   struct sbx_remote* r = l->remote;
 
@@ -595,8 +633,9 @@ static void end_next(struct life* l) {
 
   while (l->others_at < l->others_len && !l->others[l->others_at].running)
     l->others_at++;
-  if (l->others_at == l->others_len) {
-    stop_machine(l);
+  if (l->others_at == l->others_len ||
+      uv_now(l->remote->base.loop) > l->others_due) {
+    sync_then(l, stop_machine);
     return;
   }
   sbx__remote_place(l->remote, 0, &place);
@@ -627,6 +666,7 @@ static void end_others(struct life* l) {
   struct sbx_kit_place place;
   struct sbx_kit_job* job = NULL;
 
+  l->others_due = uv_now(l->remote->base.loop) + OTHERS_MS;
   sbx__remote_place(l->remote, 0, &place);
   if (sbx_kit_job_list(&place, &job) != 0) job = NULL;
   sbx__job_run(l->remote, job, "stop", on_others_listed, l);
@@ -722,6 +762,10 @@ static void on_unpaused(struct life* l, const struct sbx_error* error) {
   life_finish(l, error);
 }
 
+static void pause_machine(struct life* l) {
+  life_run(l, l->remote->service->stop(l->remote->account), on_paused);
+}
+
 static struct life* pausing_new(struct sbx_remote* r, const char* operation,
                                 bool paused, sbx_done_cb cb, void* arg) {
   struct sbx_error error;
@@ -745,7 +789,7 @@ void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (l == NULL) return;
   r->paused = true; /* streams may be cut before the answer comes */
   sbx__remote_hold_all(r, true);
-  life_run(l, r->service->stop(r->account), on_paused);
+  sync_then(l, pause_machine);
 }
 
 void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
@@ -893,6 +937,8 @@ static void on_probe_done(void* data, const struct sbx_error* error) {
 
   if (error == NULL)
     life = r->probe_found ? SBX__REMOTE_ALIVE : SBX__REMOTE_DEAD;
+  else if (error->code == SBX_E_AUTHENTICATION)
+    r->stale = true;
   sbx_drive_close(r->probing);
   r->probing = NULL;
   tell_probed(r, life);
@@ -936,12 +982,42 @@ void sbx__remote_forget_probe(struct sbx_remote* r, void* arg) {
   }
 }
 
+/* ---- the account ---- */
+
+int sbx_remote_use_layer(struct sbx_sandbox* s, const char* id) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+
+  if (r->service->set_template == NULL) return SBX_E_UNSUPPORTED;
+  return r->service->set_template(r->account, id);
+}
+
+int sbx_remote_set_secret(struct sbx_sandbox* s, const char* secret,
+                          struct sbx_error* error) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  int rc;
+
+  if (r->service->set_secret == NULL)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "open",
+                         "%s has no secret that could change.",
+                         r->service->title);
+  rc = r->service->set_secret(r->account, secret, error);
+  if (rc != 0 || !r->stale) return rc;
+  r->stale = false;
+  r->touched = 0; /* the next use extends its time */
+  return 0;
+}
+
+bool sbx_remote_is_stale(struct sbx_sandbox* s) {
+  return ((struct sbx_remote*) s)->stale;
+}
+
 /* ---- its time ---- */
 
 static void on_touched(void* data, const struct sbx_error* error) {
   struct sbx_remote* r = data;
 
-  (void) error; /* the next use tries again */
+  /* Otherwise the next use tries again. */
+  if (error != NULL && error->code == SBX_E_AUTHENTICATION) r->stale = true;
   sbx_drive_close(r->touching);
   r->touching = NULL;
 }

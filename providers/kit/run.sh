@@ -41,7 +41,8 @@ exec 3>&1 4>&2 5<&0 2>/dev/null
 sbx_here
 sbx_top=$sbx_me sbx_id=$sbx_me.$sbx_start sbx_helpers=
 if [ ! -d "$sbx_folder" ]; then sbx_tool mkdir -m 700 "$sbx_folder"; fi
-if [ -d "$sbx_folder" ] && [ -O "$sbx_folder" ] && [ ! -h "$sbx_folder" ]; then
+if [ -d "$sbx_folder" ] && [ -O "$sbx_folder" ] && [ ! -h "$sbx_folder" ] &&
+  [ -w "$sbx_folder" ] && [ -x "$sbx_folder" ]; then
   sbx_kept=1
 else
   sbx_kept=
