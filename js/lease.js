@@ -245,6 +245,7 @@ export class Lease {
     const { root, directory } = this.provider.options;
     if (checkpoints || identity === undefined || !onFirstCreate) return undefined;
     if (this.native.layers === false) return undefined;
+    if (this.provider.remote && this.provider.templateMode !== 'snapshot') return undefined;
     if (root !== undefined || directory !== undefined || !this.provider.templates.has(identity)) return undefined;
     const { layerFor } = await import('./template.js');
     return layerFor(this);
@@ -281,6 +282,12 @@ export class Lease {
 
   async destroy() {
     await this.session.destroy(this);
+    this.live = false;
+  }
+
+  /** After a start that failed. */
+  async abandon() {
+    await this.session.abandon(this);
     this.live = false;
   }
 

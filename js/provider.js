@@ -9,6 +9,7 @@ import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
 import { refuseInHookOf } from './reentry.js';
+import { Secret } from './secret.js';
 import { snapshot } from './verbs.js';
 
 class Session {
@@ -18,6 +19,7 @@ class Session {
   facts = {};
   #theirs = false; // another process has it
   #fresh = false; // created, and not yet made ready by onFirstCreate
+  #made = false; // by the last start, or the one that goes on
   #last = Promise.resolve();
 
   constructor(provider, spec) {
@@ -57,10 +59,12 @@ class Session {
   }
 
   async #open(lease, patient) {
+    this.#made = false;
     try {
       if (!(await this.#resume())) {
         if (await this.native.find()) await this.native.connect();
         else {
+          this.#made = true;
           await this.#create(lease);
           this.#fresh = true;
         }
@@ -91,6 +95,15 @@ class Session {
     const layer = await lease.layer();
     if (layer !== undefined) this.native.useLayer(layer);
     await this.native.create();
+  }
+
+  /** @internal Another machine in its place, on a layer that was not there before. */
+  async recreate(lease, layer) {
+    await this.native.destroy();
+    this.native.useLayer(layer);
+    await this.native.create();
+    this.#look();
+    await lease.attach(this);
   }
 
   /** Ends every process; the files are the snapshot's afterwards, or as they were. */
@@ -172,6 +185,20 @@ class Session {
     });
   }
 
+  /**
+   * Lets go after a start that failed. What that start has made goes; what was
+   * there before is somebody's files, whatever went wrong on the way to it.
+   */
+  async abandon(lease) {
+    if (this.#made) return this.destroy(lease);
+    return this.#alone('stop', async () => {
+      this.active.delete(lease);
+      if (!this.holders.delete(lease) || this.holders.size > 0) return;
+      if (this.state === 'running' && !this.provider.remote) await this.native.stop();
+      await this.#close();
+    });
+  }
+
   /** Destroys what nobody holds. */
   discard() {
     return this.#alone('destroy', async () => {
@@ -222,9 +249,12 @@ export class Provider {
   #store;
 
   /** @internal */
-  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false } = {}) {
+  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer = false } = {}) {
     this.name = name;
     const inner = {
+      secret: secret && new Secret(secret.ask, secret.name, name),
+      computer, // sandboxes have a desktop
+      templateMode, // 'snapshot': by the service
       remote, // at a service, where sandboxes outlive this process
       options, // for the addon
       env, // of every command, below the overlay
@@ -233,9 +263,9 @@ export class Provider {
       sessions: new Map(), // id -> Session that somebody started
       templates: new Map(), // identity -> promise of an archive
     };
-    // Not enumerable: options and env may hold secrets, and printing a provider is
-    // common.
-    for (const key in inner) Object.defineProperty(this, key, { value: inner[key] });
+    // Not enumerable, nor values: options and env may hold secrets, and printing a
+    // provider is common, showHidden included.
+    for (const key in inner) Object.defineProperty(this, key, { get: () => inner[key] });
   }
 
   /** @internal The session of that id, or a new one that is not started. */
@@ -248,8 +278,10 @@ export class Provider {
     const options = { ...this.options, session: id, cwd, ports: ports.map(String) };
     if (named) options.id = id;
     if (this.hostFacts) options.host = this.hostFacts();
+    if (this.secret) options.keyLater = true;
     try {
-      return native().open(this.name, options);
+      const opened = native().open(this.name, options);
+      return this.secret ? this.secret.guard(opened) : opened;
     } catch (error) {
       throw fromNative(error, this.name);
     }
@@ -275,6 +307,23 @@ export class Provider {
   /** @internal Where snapshots are; '' where that is known without us. */
   async snapshotFolder() {
     return this.options.root === undefined ? (await this.store()).path : '';
+  }
+
+  /**
+   * Forgets the templates of `identity`, and deletes those that a service keeps
+   * for this provider instance. One that is still in use there stays, and rejects.
+   */
+  async close() {
+    const templates = [...this.templates];
+    const ended = await Promise.allSettled(
+      templates.map(async ([identity, made]) => {
+        const template = await made.catch(() => undefined);
+        await template?.remove();
+        if (this.templates.get(identity) === made) this.templates.delete(identity);
+      }),
+    );
+    const failed = ended.find(one => one.status === 'rejected');
+    if (failed) throw fromNative(failed.reason, this.name);
   }
 
   /** The capability map: [{name, mode, reason?}]. */

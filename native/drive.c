@@ -564,6 +564,18 @@ void sbx_drive_pause(struct sbx_drive* d, bool paused) {
     sbx_exchange_pause(l->exchange, paused);
 }
 
+void sbx_drive_no_retry(struct sbx_drive* d) {
+  struct leg* next;
+
+  d->depth++; /* what ends is told to the machine afterwards */
+  for (struct leg* l = d->legs; l != NULL; l = next) {
+    next = l->next;
+    sbx_exchange_no_retry(l->exchange);
+  }
+  d->depth--;
+  feed_and(d, NULL, true);
+}
+
 /* The machine may answer at once, but the owner hears of it later: it need not
  * expect its end inside its own call. */
 void sbx_drive_cancel(struct sbx_drive* d) {

@@ -1,6 +1,7 @@
 /* One exchange: its attempts on the transport, its times and bounds, and what of
  * it the owner gets to see. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,19 @@ static void expire(struct sbx_exchange* x, const char* what, uint64_t ms) {
                 x->http->provider, what, x->host, (double) ms / 1000);
   error.retryable = true;
   sbx__exchange_end(x, &error);
+}
+
+void sbx_exchange_no_retry(struct sbx_exchange* x) {
+  struct sbx_error error;
+
+  x->attempts = UINT_MAX / 2;
+  if (x->stage != SBX__WAIT) return;
+  sbx_error_set(&error, SBX_E_ABORTED, 0, "http",
+                "%s: the request was given up before its next attempt",
+                x->http->provider);
+  enter(x);
+  sbx__exchange_end(x, &error);
+  leave(x);
 }
 
 static void restart(struct sbx_exchange* x, int64_t ms) {
@@ -212,6 +226,7 @@ static void on_bytes(void* data, const char* bytes, size_t len) {
 
 static void on_done(void* data, const struct sbx_failure* failure) {
   struct sbx_exchange* x = data;
+  struct sbx_failure cut = {.kind = SBX_FAIL_CLOSED, .sent = true, .text = ""};
 
   enter(x);
   if (x->socket)
@@ -219,7 +234,7 @@ static void on_done(void* data, const struct sbx_failure* failure) {
   else if (failure)
     sbx__exchange_fail(x, failure);
   else if (x->stage != SBX__BODY)
-    sbx__exchange_bad_head(x, UV_EPROTO);
+    sbx__exchange_fail(x, &cut); /* a head without its end */
   else
     sbx__exchange_end(x, NULL);
   leave(x);

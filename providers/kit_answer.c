@@ -345,11 +345,13 @@ static int fail_stale(struct sbx__job* job, const char* path,
 }
 
 static int fail_large(struct sbx__job* job, const char* path) {
+  uint64_t most = job->request->max_bytes;
+  if (most == 0 || most > SBX__READ_MAX) most = SBX__READ_MAX;
   return sbx_error_set(
       job->error, SBX_E_IO, EFBIG, sbx__operation(job->request->verb),
       "/%s is larger than the %llu bytes that one read returns; read a part "
       "of it with a command (head, tail, dd).",
-      path, (unsigned long long)job->request->max_bytes);
+      path, (unsigned long long)most);
 }
 
 static int fail_root(struct sbx__job* job) {

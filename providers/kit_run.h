@@ -137,6 +137,7 @@ struct sbx_kit_process {
   int64_t started_ms;
   bool running;
   bool spooled;
+  bool terminal;
   int exit_code; /* not running; -1: unknown */
   const char* command; /* argv joined by spaces, at most 4 KiB */
 };

@@ -12,13 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../native/transport.h"
 #include "remote_internal.h"
 
 enum {
   LINGER_MS = 1000,
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
-  STOP_WAIT_MS = 6000
+  STOP_WAIT_MS = 6000,
+  SYNC_MS = 10000,
+  OTHERS_MS = 20000 /* for what the sandbox says that runs in it */
 };
 
 /* ---- small things ---- */
@@ -63,7 +66,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
   w->age = r->age;
-  w->turn = r->turn;
+  w->round = r->round;
   r->works = w;
 }
 
@@ -72,15 +75,6 @@ void sbx__remote_unlink(struct sbx__remote_work* w) {
   *w->previous = w->next;
   if (w->next != NULL) w->next->previous = w->previous;
   w->previous = NULL;
-}
-
-struct sbx__remote_work* sbx__remote_next(struct sbx_remote* r,
-                                          uint64_t turn) {
-  struct sbx__remote_work* w = r->works;
-
-  while (w != NULL && w->turn >= turn) w = w->next;
-  if (w != NULL) w->turn = turn;
-  return w;
 }
 
 static struct sbx__remote_work* older_than(const struct sbx_remote* r,
@@ -101,13 +95,24 @@ static void stop_works(struct sbx_remote* r, const struct sbx_error* error) {
   while ((w = older_than(r, age)) != NULL) w->stop(w, &copy);
 }
 
+/* All sandboxes of a host have one: its connections and TLS sessions serve them
+ * all. */
+static int open_client(struct sbx_remote* r) {
+  const struct sbx_http_settings* settings = &r->settings;
+
+  if (settings->host != NULL && settings->host->pool != NULL)
+    return sbx_http_share(settings->host->pool, r->base.loop, settings,
+                          &r->http);
+  return sbx_http_new(r->base.loop, settings, &r->http);
+}
+
 int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
                       uint64_t deadline_ms,
                       const struct sbx_drive_events* events,
                       struct sbx_drive** out, struct sbx_error* error) {
   int rc = 0;
 
-  if (r->http == NULL) rc = sbx_http_new(r->base.loop, &r->settings, &r->http);
+  if (r->http == NULL) rc = open_client(r);
   if (rc != 0 || machine == NULL) {
     if (machine != NULL) machine->free(machine);
     *out = NULL;
@@ -217,6 +222,9 @@ struct life {
   struct sbx_error first; /* told when what follows does not help */
   struct sbx_kit_process* others; /* to end */
   size_t others_len, others_at;
+  struct sbx__command* sync;
+  void (*synced)(struct life* l);
+  uint64_t others_due;
 };
 
 static void life_free(struct life* l) {
@@ -253,6 +261,7 @@ static void life_finish(struct life* l, const struct sbx_error* error) {
   }
   sbx__remote_unlink(&l->work);
   if (l->drive != NULL) sbx_drive_close(l->drive);
+  if (l->sync != NULL) sbx__command_close(l->sync);
   l->over = true;
   if (!l->timed) life_free(l);
   if (done != NULL)
@@ -588,6 +597,37 @@ static void on_other_ended(void* arg, const struct sbx_error* error,
   end_next(arg);
 }
 
+static int on_sync_bytes(void* data, const char* bytes, size_t len) {
+  (void) data;
+  (void) bytes;
+  (void) len;
+  return 0;
+}
+
+static void on_synced(void* data, const struct sbx__command_end* end) {
+  struct life* l = data;
+
+  (void) end; /* it is a precaution */
+  l->sync = NULL;
+  l->synced(l);
+}
+
+/* Services have lost files that a machine had not written when it was paused. */
+static void sync_then(struct life* l, void (*next)(struct life* l)) {
+  static const char* const argv[] = {"/bin/sync"};
+  struct sbx__command_spec spec = {.argv = argv, .argc = 1,
+                                   .timeout_ms = SYNC_MS,
+                                   .operation = "stop"};
+  struct sbx__command_events events = {l, on_sync_bytes, on_synced};
+  struct sbx_error error;
+
+  l->synced = next;
+  if (sbx__command_start(l->remote, &spec, &events, &l->sync, &error) == 0)
+    return;
+  l->sync = NULL;
+  next(l);
+}
+
 static void stop_machine(struct life* l) {
   struct sbx_remote* r = l->remote;
 
@@ -600,8 +640,9 @@ static void end_next(struct life* l) {
 
   while (l->others_at < l->others_len && !l->others[l->others_at].running)
     l->others_at++;
-  if (l->others_at == l->others_len) {
-    stop_machine(l);
+  if (l->others_at == l->others_len ||
+      uv_now(l->remote->base.loop) > l->others_due) {
+    sync_then(l, stop_machine);
     return;
   }
   sbx__remote_place(l->remote, 0, &place);
@@ -632,6 +673,7 @@ static void end_others(struct life* l) {
   struct sbx_kit_place place;
   struct sbx_kit_job* job = NULL;
 
+  l->others_due = uv_now(l->remote->base.loop) + OTHERS_MS;
   sbx__remote_place(l->remote, 0, &place);
   if (sbx_kit_job_list(&place, &job) != 0) job = NULL;
   sbx__job_run(l->remote, job, "stop", on_others_listed, l);
@@ -729,6 +771,10 @@ static void on_unpaused(struct life* l, const struct sbx_error* error) {
   life_finish(l, error);
 }
 
+static void pause_machine(struct life* l) {
+  life_run(l, l->remote->service->stop(l->remote->account), on_paused);
+}
+
 static struct life* pausing_new(struct sbx_remote* r, const char* operation,
                                 bool paused, sbx_done_cb cb, void* arg) {
   struct sbx_error error;
@@ -752,7 +798,7 @@ void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (l == NULL) return;
   r->paused = true; /* streams may be cut before the answer comes */
   sbx__remote_hold_all(r, true);
-  life_run(l, r->service->stop(r->account), on_paused);
+  sync_then(l, pause_machine);
 }
 
 void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
@@ -854,7 +900,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   r->touching = r->probing = NULL;
   r->on_closed = cb;
   r->closed_arg = arg;
-  if (r->http != NULL)
+  if (r->http != NULL && sbx_http_leave(r->http))
     sbx_http_close(r->http, on_http_closed, r);
   else
     sbx__remote_soon(r->base.loop, on_http_closed, r);
@@ -907,6 +953,8 @@ static void on_probe_done(void* data, const struct sbx_error* error) {
 
   if (error == NULL)
     life = r->probe_found ? SBX__REMOTE_ALIVE : SBX__REMOTE_DEAD;
+  else if (error->code == SBX_E_AUTHENTICATION)
+    r->stale = true;
   sbx_drive_close(r->probing);
   r->probing = NULL;
   tell_probed(r, life);
@@ -950,12 +998,42 @@ void sbx__remote_forget_probe(struct sbx_remote* r, void* arg) {
   }
 }
 
+/* ---- the account ---- */
+
+int sbx_remote_use_layer(struct sbx_sandbox* s, const char* id) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+
+  if (r->service->set_template == NULL) return SBX_E_UNSUPPORTED;
+  return r->service->set_template(r->account, id);
+}
+
+int sbx_remote_set_secret(struct sbx_sandbox* s, const char* secret,
+                          struct sbx_error* error) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  int rc;
+
+  if (r->service->set_secret == NULL)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "open",
+                         "%s has no secret that could change.",
+                         r->service->title);
+  rc = r->service->set_secret(r->account, secret, error);
+  if (rc != 0 || !r->stale) return rc;
+  r->stale = false;
+  r->touched = 0; /* the next use extends its time */
+  return 0;
+}
+
+bool sbx_remote_is_stale(struct sbx_sandbox* s) {
+  return ((struct sbx_remote*) s)->stale;
+}
+
 /* ---- its time ---- */
 
 static void on_touched(void* data, const struct sbx_error* error) {
   struct sbx_remote* r = data;
 
-  (void) error; /* the next use tries again */
+  /* Otherwise the next use tries again. */
+  if (error != NULL && error->code == SBX_E_AUTHENTICATION) r->stale = true;
   sbx_drive_close(r->touching);
   r->touching = NULL;
 }

@@ -24,8 +24,8 @@ enum sbx__remote_state {
 struct sbx__remote_work {
   struct sbx__remote_work* next;
   struct sbx__remote_work** previous; /* NULL: not linked */
-  uint64_t age;  /* of the sandbox when it was linked */
-  uint64_t turn; /* that it has had */
+  uint64_t age; /* of the sandbox when it was linked */
+  uint64_t round; /* the last walk over the works that saw it */
   /* Gives it up and tells its owner `error`, or nobody where that is NULL. */
   void (*stop)(struct sbx__remote_work* w, const struct sbx_error* error);
 };
@@ -48,6 +48,7 @@ struct sbx_remote {
   enum sbx__remote_state state;
   bool closing;
   bool paused; /* streams are cut, and come back with unpause */
+  bool stale;  /* its time could not be extended for want of a new secret */
   struct sbx_error error; /* LOST */
   uint64_t touched;       /* uv_now of the last extension of its time */
   struct sbx_drive* touching;
@@ -55,8 +56,8 @@ struct sbx_remote {
   bool probe_found;
   struct sbx__remote_waiter* probe_waiters;
   struct sbx__remote_work* works;
-  uint64_t age;  /* raised when all works are stopped */
-  uint64_t turn; /* raised when all are gone through */
+  uint64_t age; /* raised when all works are stopped */
+  uint64_t round; /* raised by each walk over them */
   size_t processes; /* that have not settled */
   size_t pools;     /* requests of ours that the thread pool has */
   void (*on_quiet)(struct sbx_remote* r); /* when there are none any more */
@@ -69,10 +70,6 @@ struct sbx_remote {
 
 void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w);
 void sbx__remote_unlink(struct sbx__remote_work* w);
-/* Goes through all works, of which any may end others meanwhile: the next one
- * that has not had this turn (++r->turn), NULL where all had it. */
-struct sbx__remote_work* sbx__remote_next(struct sbx_remote* r, uint64_t turn);
-
 /* A request of the thread pool begins or ends; the sandbox is closed only when
  * none is left. The end may be the last touch of `r`. */
 void sbx__remote_pool(struct sbx_remote* r, bool begins);
@@ -92,6 +89,10 @@ int sbx__remote_check(const struct sbx_remote* r, const char* operation,
  * stream has ended, so that the connection can be used again, or after a
  * second. */
 void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
+
+/* remote_orphan.c: takes over the drive of a command that was given up before
+ * it had a pid, and ends the command if it comes to one. */
+void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive);
 
 /* The sandbox is used: its time may have to be extended. */
 void sbx__remote_use(struct sbx_remote* r);
@@ -161,6 +162,12 @@ typedef void (*sbx__job_cb)(void* arg, const struct sbx_error* error,
                             const struct sbx_kit_job_result* result);
 void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
                   const char* operation, sbx__job_cb cb, void* arg);
+
+/* ---- remote_kept.c: CREATE, DELETE and LIST by the service itself ---- */
+
+int sbx__remote_kept(struct sbx_remote* r, enum sbx_snapshot_verb verb,
+                     const char* operation, const char* id, sbx_snapshot_cb cb,
+                     void* arg, struct sbx_error* error);
 
 /* ---- remote_process.c ---- */
 

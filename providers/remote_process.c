@@ -18,6 +18,7 @@ enum {
   SLACK = 1024 * 1024,  /* what comes after a pause: the end may be behind it */
   KILL_TRIES = 3,
   KILL_WAIT_MS = 3000,  /* for the end of what was killed to be told */
+  UNBORN_MS = 500,      /* for the pid of what is to be killed */
   LATE_MS = 3000,       /* what the time limit inside may be late */
   SERVICE_LATE_MS = 15000
 };
@@ -305,12 +306,14 @@ static void cwd_error(struct remote_process* p, struct sbx_error* error) {
 
 static void settle_lost(struct remote_process* p) {
   struct sbx_error error;
+  bool broke = p->error.code != 0;
 
   sbx_error_set(&error, p->base.spawned ? SBX_E_PROVIDER : SBX_E_NOT_FOUND, 0,
                 "processes.attach",
                 "The sandbox has no command with pid %u, and nothing that "
-                "says how it ended.",
-                p->pid);
+                "says how it ended.%s%.400s",
+                p->pid, broke ? " First its stream broke: " : "",
+                broke ? p->error.message : "");
   settle_failed(p, &error, p->base.spawned);
 }
 
@@ -622,8 +625,15 @@ static void come_back(struct remote_process* p) {
 
 /* ---- ending it ---- */
 
+/* Without a pid there was nothing to kill so far. */
 static void on_kill_wait(uv_timer_t* timer) {
-  settle_killed(timer->data);
+  struct remote_process* p = timer->data;
+
+  if (p->pid == 0 && p->drive != NULL) {
+    sbx__remote_orphan(p->remote, p->drive);
+    p->drive = NULL;
+  }
+  settle_killed(p);
 }
 
 static void on_killed(void* arg, const struct sbx_error* error,
@@ -649,10 +659,79 @@ static void kill_now(struct remote_process* p) {
 
   p->killing = true;
   p->holds++;
+  if (p->limited) uv_timer_stop(&p->limit);
   apply_pause(p);
   sbx__remote_place(p->remote, 0, &place);
   if (sbx_kit_job_kill(&place, p->pid, 0, p->end_grace, &job) != 0) job = NULL;
   sbx__job_run(p->remote, job, "processes.kill", on_killed, p);
+}
+
+/* A start that nobody waits for any more: should it become a command, that is
+ * killed. */
+struct orphan {
+  struct sbx__remote_work work; /* first */
+  struct sbx_remote* remote;
+  struct sbx_drive* drive;
+};
+
+static void orphan_end(struct orphan* o) {
+  sbx__remote_unlink(&o->work);
+  sbx_drive_close(o->drive);
+  free(o);
+}
+
+static void on_orphan_stop(struct sbx__remote_work* w,
+                           const struct sbx_error* error) {
+  (void) error;
+  orphan_end((struct orphan*) w);
+}
+
+static void on_orphan_done(void* data, const struct sbx_error* error) {
+  (void) error;
+  orphan_end(data);
+}
+
+static void on_orphan_killed(void* arg, const struct sbx_error* error,
+                             const struct sbx_kit_job_result* result) {
+  (void) arg;
+  (void) error;
+  (void) result;
+}
+
+static void on_orphan_emit(void* data, int64_t what, const char* bytes,
+                           size_t len) {
+  struct orphan* o = data;
+  struct sbx_remote* r = o->remote;
+  struct sbx_kit_place place;
+  struct sbx_kit_job* job = NULL;
+  uint32_t pid = 0;
+
+  if (what != SBX_EMIT_PID || len < sizeof(pid)) return;
+  memcpy(&pid, bytes, sizeof(pid));
+  orphan_end(o);
+  sbx__remote_place(r, 0, &place);
+  if (sbx_kit_job_kill(&place, pid, 0, 0, &job) != 0) job = NULL;
+  sbx__job_run(r, job, "processes.kill", on_orphan_killed, NULL);
+}
+
+/* The service has not told yet whether it runs. */
+static void give_up(struct remote_process* p) {
+  struct orphan* o = calloc(1, sizeof(*o));
+  struct sbx_drive_events events = {o, on_orphan_emit, on_orphan_done};
+
+  timer_start(p, &p->limit, &p->limited, on_kill_wait, 0);
+  sbx_drive_no_retry(p->drive);
+  if (o == NULL) {
+    drop_drive(p);
+    return;
+  }
+  o->work.stop = on_orphan_stop;
+  o->remote = p->remote;
+  o->drive = p->drive;
+  p->drive = NULL;
+  sbx__remote_link(o->remote, &o->work);
+  sbx_drive_retell(o->drive, &events);
+  sbx_drive_pause(o->drive, false);
 }
 
 static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
@@ -662,7 +741,12 @@ static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
   if (p->ending && grace_ms >= p->end_grace) return 0;
   p->ending = true;
   p->end_grace = grace_ms;
-  if (p->pid != 0) kill_now(p);
+  if (p->pid != 0)
+    kill_now(p);
+  else if (grace_ms == 0 && p->drive != NULL)
+    give_up(p);
+  else
+    timer_start(p, &p->limit, &p->limited, on_kill_wait, UNBORN_MS);
   return 0;
 }
 
@@ -761,20 +845,29 @@ static void hold(struct remote_process* p, bool held) {
   come_back(p);
 }
 
-void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
-  uint64_t turn = ++r->turn;
-  struct sbx__remote_work* w;
+/* A process that this round has not seen. Each may end as it is told, and its
+ * owner may then let go of any other. */
+static struct remote_process* next_of(struct sbx_remote* r, uint64_t round) {
+  struct sbx__remote_work* w = r->works;
 
-  while ((w = sbx__remote_next(r, turn)) != NULL)
-    if (w->stop == on_stop) hold(of_work(w), held);
+  while (w != NULL && (w->stop != on_stop || w->round >= round)) w = w->next;
+  if (w == NULL) return NULL;
+  w->round = round;
+  return of_work(w);
+}
+
+void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
+  uint64_t round = ++r->round;
+  struct remote_process* p;
+
+  while ((p = next_of(r, round)) != NULL) hold(p, held);
 }
 
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms) {
-  uint64_t turn = ++r->turn;
-  struct sbx__remote_work* w;
+  uint64_t round = ++r->round;
+  struct remote_process* p;
 
-  while ((w = sbx__remote_next(r, turn)) != NULL)
-    if (w->stop == on_stop) remote_end(&of_work(w)->base, grace_ms);
+  while ((p = next_of(r, round)) != NULL) remote_end(&p->base, grace_ms);
 }
 
 /* ---- starting ---- */
@@ -953,7 +1046,8 @@ static void tell_list(const struct listing* l,
   for (size_t i = 0; i < result->count; i++) {
     const struct sbx_kit_process* one = &result->list[i];
 
-    if (!one->spooled) continue; /* in the foreground of another host */
+    if (!one->spooled && !one->terminal)
+      continue; /* in the foreground of another host */
     list[count++] = (struct sbx_listed){.pid = one->pid,
                                   .command = one->command,
                                   .started_ms = one->started_ms,

@@ -466,6 +466,8 @@ static const char* operation_of(enum sbx_snapshot_verb verb) {
   switch (verb) {
     case SBX_SNAPSHOT_CREATE: return "snapshots.create";
     case SBX_SNAPSHOT_RESTORE: return "snapshots.restore";
+    case SBX_SNAPSHOT_DELETE: return "snapshots.delete";
+    case SBX_SNAPSHOT_LIST: return "snapshots.list";
     default: return "template";
   }
 }
@@ -502,6 +504,8 @@ int sbx_remote_snapshot(struct sbx_sandbox* sandbox,
   struct snap* s;
   int rc;
 
+  if (store[0] == '\0')
+    return sbx__remote_kept(r, verb, operation_of(verb), id, cb, arg, error);
   if (verb == SBX_SNAPSHOT_LIST || verb == SBX_SNAPSHOT_DELETE)
     return sbx_local_snapshot_request(r->base.loop, &kept, error);
   if (verb == SBX_SNAPSHOT_LAYER || store[0] != '/')
