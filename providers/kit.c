@@ -280,6 +280,7 @@ static int make(struct sbx_kit_call* call) {
 
 static bool needs_guard(const struct sbx_file_request* r) {
   return r->verb == SBX_FILE_WRITE && r->flags & SBX_FILE_TEXT &&
+         r->data_len > 0 &&
          memmem(r->data, r->data_len, "\xef\xbf\xbd", 3);
 }
 

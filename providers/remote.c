@@ -66,7 +66,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
   w->age = r->age;
-  w->turn = r->turn;
+  w->round = r->round;
   r->works = w;
 }
 
@@ -75,15 +75,6 @@ void sbx__remote_unlink(struct sbx__remote_work* w) {
   *w->previous = w->next;
   if (w->next != NULL) w->next->previous = w->previous;
   w->previous = NULL;
-}
-
-struct sbx__remote_work* sbx__remote_next(struct sbx_remote* r,
-                                          uint64_t turn) {
-  struct sbx__remote_work* w = r->works;
-
-  while (w != NULL && w->turn >= turn) w = w->next;
-  if (w != NULL) w->turn = turn;
-  return w;
 }
 
 static struct sbx__remote_work* older_than(const struct sbx_remote* r,

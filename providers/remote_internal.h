@@ -24,8 +24,8 @@ enum sbx__remote_state {
 struct sbx__remote_work {
   struct sbx__remote_work* next;
   struct sbx__remote_work** previous; /* NULL: not linked */
-  uint64_t age;  /* of the sandbox when it was linked */
-  uint64_t turn; /* that it has had */
+  uint64_t age; /* of the sandbox when it was linked */
+  uint64_t round; /* the last walk over the works that saw it */
   /* Gives it up and tells its owner `error`, or nobody where that is NULL. */
   void (*stop)(struct sbx__remote_work* w, const struct sbx_error* error);
 };
@@ -56,8 +56,8 @@ struct sbx_remote {
   bool probe_found;
   struct sbx__remote_waiter* probe_waiters;
   struct sbx__remote_work* works;
-  uint64_t age;  /* raised when all works are stopped */
-  uint64_t turn; /* raised when all are gone through */
+  uint64_t age; /* raised when all works are stopped */
+  uint64_t round; /* raised by each walk over them */
   size_t processes; /* that have not settled */
   size_t pools;     /* requests of ours that the thread pool has */
   void (*on_quiet)(struct sbx_remote* r); /* when there are none any more */
@@ -70,10 +70,6 @@ struct sbx_remote {
 
 void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w);
 void sbx__remote_unlink(struct sbx__remote_work* w);
-/* Goes through all works, of which any may end others meanwhile: the next one
- * that has not had this turn (++r->turn), NULL where all had it. */
-struct sbx__remote_work* sbx__remote_next(struct sbx_remote* r, uint64_t turn);
-
 /* A request of the thread pool begins or ends; the sandbox is closed only when
  * none is left. The end may be the last touch of `r`. */
 void sbx__remote_pool(struct sbx_remote* r, bool begins);

@@ -845,20 +845,29 @@ static void hold(struct remote_process* p, bool held) {
   come_back(p);
 }
 
-void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
-  uint64_t turn = ++r->turn;
-  struct sbx__remote_work* w;
+/* A process that this round has not seen. Each may end as it is told, and its
+ * owner may then let go of any other. */
+static struct remote_process* next_of(struct sbx_remote* r, uint64_t round) {
+  struct sbx__remote_work* w = r->works;
 
-  while ((w = sbx__remote_next(r, turn)) != NULL)
-    if (w->stop == on_stop) hold(of_work(w), held);
+  while (w != NULL && (w->stop != on_stop || w->round >= round)) w = w->next;
+  if (w == NULL) return NULL;
+  w->round = round;
+  return of_work(w);
+}
+
+void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
+  uint64_t round = ++r->round;
+  struct remote_process* p;
+
+  while ((p = next_of(r, round)) != NULL) hold(p, held);
 }
 
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms) {
-  uint64_t turn = ++r->turn;
-  struct sbx__remote_work* w;
+  uint64_t round = ++r->round;
+  struct remote_process* p;
 
-  while ((w = sbx__remote_next(r, turn)) != NULL)
-    if (w->stop == on_stop) remote_end(&of_work(w)->base, grace_ms);
+  while ((p = next_of(r, round)) != NULL) remote_end(&p->base, grace_ms);
 }
 
 /* ---- starting ---- */
