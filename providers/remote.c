@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../native/transport.h"
 #include "remote_internal.h"
 
 enum {
@@ -92,13 +93,24 @@ static void stop_works(struct sbx_remote* r, const struct sbx_error* error) {
   while ((w = older_than(r, age)) != NULL) w->stop(w, &copy);
 }
 
+/* All sandboxes of a host have one: its connections and TLS sessions serve them
+ * all. */
+static int open_client(struct sbx_remote* r) {
+  const struct sbx_http_settings* settings = &r->settings;
+
+  if (settings->host != NULL && settings->host->pool != NULL)
+    return sbx_http_share(settings->host->pool, r->base.loop, settings,
+                          &r->http);
+  return sbx_http_new(r->base.loop, settings, &r->http);
+}
+
 int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
                       uint64_t deadline_ms,
                       const struct sbx_drive_events* events,
                       struct sbx_drive** out, struct sbx_error* error) {
   int rc = 0;
 
-  if (r->http == NULL) rc = sbx_http_new(r->base.loop, &r->settings, &r->http);
+  if (r->http == NULL) rc = open_client(r);
   if (rc != 0 || machine == NULL) {
     if (machine != NULL) machine->free(machine);
     *out = NULL;
@@ -867,7 +879,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
     return;
   }
   *c = (struct closing){r, cb, arg};
-  if (r->http != NULL)
+  if (r->http != NULL && sbx_http_leave(r->http))
     sbx_http_close(r->http, on_http_closed, c);
   else
     sbx__remote_soon(r->base.loop, on_http_closed, c);

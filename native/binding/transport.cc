@@ -364,7 +364,7 @@ const char* Roots(void* lender, size_t* len) {
 Napi::Value Lend(const Napi::CallbackInfo& info) {
   Addon* addon = GetAddon(info.Env());
   addon->http_lender = Napi::Persistent(info[0].As<Napi::Object>());
-  addon->http_host = {&kOps, addon, Roots};
+  addon->http_host = {&kOps, addon, Roots, &addon->http_pool};
   return info.Env().Undefined();
 }
 

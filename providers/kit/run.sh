@@ -97,12 +97,12 @@ sbx_spool_open() {
   exec 3>"$sbx_spool/out" 4>"$sbx_spool/err"
 }
 
-# Of many that have ended the older ones are forgotten.
+# Of many that have ended the older ones are forgotten, now and then.
 sbx_forget() {
   set +f
   set -- "$sbx_folder"/e.*
   set -f
-  [ $# -gt 256 ] || return
+  [ $# -gt 256 ] && [ $(($# % 64)) = 0 ] || return
   IFS='
 '
   for sbx_at in $(sbx_tool find "$sbx_folder" -maxdepth 1 -name 'e.[0-9]*.*' \
@@ -155,13 +155,36 @@ sbx_look() {
   sbx_refuse 127 "$1" 'command not found'
 }
 
-# In the process that becomes the command.
+# In the process that becomes the command: the leader of a session of its own
+# under the pid that it has, so that its tree can be found. Another program than
+# a shell is started by one, which knows what to do with a script.
+sbx_lead() {
+  IFS=:
+  for sbx_at in $sbx_path; do
+    [ -x "$sbx_at/setsid" ] || continue
+    unset IFS
+    case $1 in
+    /bin/sh | /bin/bash | /usr/bin/bash) exec "$sbx_at/setsid" "$@" ;;
+    esac
+    [ -x /bin/sh ] || return
+    exec "$sbx_at/setsid" /bin/sh -c "$sbx_exec" "$sbx_program" "$@"
+  done
+}
+sbx_exec='case $1 in
+-*) shift; exec "$0" "$@" ;;
+esac
+exec "$@"'
+
 sbx_become() {
   sbx_here
   [ "$sbx_kept" ] && printf '%s %s %s %s %s\n%s' "$sbx_nonce" "$sbx_flags-" \
     "$sbx_me" "$sbx_start" "${sbx_helpers:-:}" "$sbx_text" \
     >"$sbx_folder/p.$sbx_id"
   exec 3>&- 4>&- 5<&-
+  case $sbx_flags in
+  *t*) ;;
+  *) sbx_lead "$@" ;;
+  esac
   unset IFS
   case $1 in
   -*)
@@ -180,7 +203,7 @@ sbx_watch() {
     PATH=$sbx_path
     exec 3>&- 4>&- 5<&- 1>&-
     sbx_here
-    sbx_whole=
+    sbx_whole= sbx_leader=
     sbx_spare=" $(printf %s "$sbx_helpers:$sbx_me" | tr : ' ') "
     sleep "$sbx_limit" &
     trap 'kill $!; exit' TERM
