@@ -84,7 +84,7 @@ async function started(owner) {
   try {
     await owner.ensure();
   } catch (error) {
-    await lease.destroy().catch(() => {});
+    await lease.abandon().catch(() => {});
     throw error;
   }
   return sandbox;

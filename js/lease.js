@@ -14,6 +14,7 @@ import {
   show,
 } from './options.js';
 import { checkProvider } from './provider.js';
+import { refuseInHookOf } from './reentry.js';
 import { idOf } from './snapshots.js';
 import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
 
@@ -180,6 +181,8 @@ export class Lease {
   }
 
   async start() {
+    // Before anything changes: the sandbox that is starting stays of use.
+    refuseInHookOf(this.session, 'start');
     for (;;) {
       this.#adopt();
       try {
@@ -282,6 +285,12 @@ export class Lease {
 
   async destroy() {
     await this.session.destroy(this);
+    this.live = false;
+  }
+
+  /** After a start that failed. */
+  async abandon() {
+    await this.session.abandon(this);
     this.live = false;
   }
 

@@ -19,6 +19,7 @@ class Session {
   facts = {};
   #theirs = false; // another process has it
   #fresh = false; // created, and not yet made ready by onFirstCreate
+  #made = false; // by the last start, or the one that goes on
   #last = Promise.resolve();
 
   constructor(provider, spec) {
@@ -58,10 +59,12 @@ class Session {
   }
 
   async #open(lease, patient) {
+    this.#made = false;
     try {
       if (!(await this.#resume())) {
         if (await this.native.find()) await this.native.connect();
         else {
+          this.#made = true;
           await this.#create(lease);
           this.#fresh = true;
         }
@@ -147,7 +150,7 @@ class Session {
     if (protectedCreated === undefined || protectedCreated === this.facts.protectedCreated) return;
     this.facts = { ...this.facts, protectedCreated };
     const text =
-      `commands made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
+      `this session made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
       'review it before you use tools in the directory.';
     for (const lease of this.holders) lease.onReview?.(text);
   }
@@ -178,6 +181,20 @@ class Session {
       }
       this.active.delete(lease);
       this.holders.delete(lease);
+      await this.#close();
+    });
+  }
+
+  /**
+   * Lets go after a start that failed. What that start has made goes; what was
+   * there before is somebody's files, whatever went wrong on the way to it.
+   */
+  async abandon(lease) {
+    if (this.#made) return this.destroy(lease);
+    return this.#alone('stop', async () => {
+      this.active.delete(lease);
+      if (!this.holders.delete(lease) || this.holders.size > 0) return;
+      if (this.state === 'running' && !this.provider.remote) await this.native.stop();
       await this.#close();
     });
   }
@@ -246,9 +263,9 @@ export class Provider {
       sessions: new Map(), // id -> Session that somebody started
       templates: new Map(), // identity -> promise of an archive
     };
-    // Not enumerable: options and env may hold secrets, and printing a provider is
-    // common.
-    for (const key in inner) Object.defineProperty(this, key, { value: inner[key] });
+    // Not enumerable, nor values: options and env may hold secrets, and printing a
+    // provider is common, showHidden included.
+    for (const key in inner) Object.defineProperty(this, key, { get: () => inner[key] });
   }
 
   /** @internal The session of that id, or a new one that is not started. */

@@ -226,6 +226,7 @@ static void on_bytes(void* data, const char* bytes, size_t len) {
 
 static void on_done(void* data, const struct sbx_failure* failure) {
   struct sbx_exchange* x = data;
+  struct sbx_failure cut = {.kind = SBX_FAIL_CLOSED, .sent = true, .text = ""};
 
   enter(x);
   if (x->socket)
@@ -233,7 +234,7 @@ static void on_done(void* data, const struct sbx_failure* failure) {
   else if (failure)
     sbx__exchange_fail(x, failure);
   else if (x->stage != SBX__BODY)
-    sbx__exchange_bad_head(x, UV_EPROTO);
+    sbx__exchange_fail(x, &cut); /* a head without its end */
   else
     sbx__exchange_end(x, NULL);
   leave(x);
@@ -416,7 +417,7 @@ static int choose_proxy(struct sbx_exchange* x, const struct sbx_url* url,
 
   if (!proxy) return 0;
   x->spec->proxy = sbx__route_check(proxy, x->proxy_name, error);
-  return x->spec->proxy ? 0 : SBX_E_INVALID_INPUT;
+  return x->spec->proxy ? 0 : error->code;
 }
 
 static int start(struct sbx_exchange* x, const struct sbx_http_request* request,
@@ -425,7 +426,7 @@ static int start(struct sbx_exchange* x, const struct sbx_http_request* request,
   int rc;
 
   x->spec = sbx__request_check(request, &url, error);
-  if (!x->spec) return SBX_E_INVALID_INPUT;
+  if (!x->spec) return error->code;
   memcpy(x->host, url.host, sizeof(x->host));
   if ((rc = choose_proxy(x, &url, error))) return rc;
   if (x->spec->tunnel && sbx__socket_new(x, &url)) return out_of_memory(error);

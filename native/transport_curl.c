@@ -12,6 +12,8 @@
 
 #include "transport_curl.h"
 
+enum { TURN_NS = 8000000 };
+
 struct sbx__curl_socket {
   uv_poll_t poll;
   struct sbx__curl* client;
@@ -149,6 +151,19 @@ void sbx__carry_queue(struct sbx__carry* x) {
   x->queued = true;
   *end = x;
   uv_timer_start(&c->kick, c->kick.timer_cb, 0, 0);
+}
+
+bool sbx__carry_spent(struct sbx__carry* x) {
+  struct sbx__curl* c = x->client;
+  uint64_t turn = uv_now(c->loop);
+
+  if (c->turn != turn) {
+    c->turn = turn;
+    c->turn_end = uv_hrtime() + TURN_NS;
+  }
+  if (x->turn == turn) return uv_hrtime() > c->turn_end;
+  x->turn = turn;
+  return false;
 }
 
 static void unqueue(struct sbx__carry* x) {

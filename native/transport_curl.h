@@ -22,6 +22,8 @@ struct sbx__curl {
   struct sbx__curl_socket* sockets; /* that libcurl watches */
   CURL* spare[32]; /* easy handles at rest */
   size_t spares;
+  uint64_t turn;     /* of the loop: its uv_now */
+  uint64_t turn_end; /* hrtime when bodies have had their share of it */
   bool closing;
   void (*on_closed)(void* arg);
   void* arg;
@@ -54,6 +56,7 @@ struct sbx__carry {
   bool paused;    /* by the owner */
   bool recv_paused, send_paused; /* libcurl knows */
   bool woken;
+  uint64_t turn; /* the last one in which it gave bytes */
   char error[CURL_ERROR_SIZE];
 };
 
@@ -65,6 +68,10 @@ struct sbx_failure sbx__carry_failure(struct sbx__carry* x, CURLcode result);
 
 /* Puts it where sbx__curl_work finds it soon. */
 void sbx__carry_queue(struct sbx__carry* x);
+
+/* libcurl reads on for as long as there is something, 6 MB in a row. Whether that
+ * is enough for this turn of the loop; each transfer gives one piece in it. */
+bool sbx__carry_spent(struct sbx__carry* x);
 
 /* The connection stands; takes its socket over. 0 or a negative code. */
 int sbx__tunnel_start(struct sbx__carry* x);

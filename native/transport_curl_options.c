@@ -32,8 +32,9 @@ static size_t on_write(char* bytes, size_t size, size_t count, void* arg) {
 
   (void) size;
   if (x->doomed) return 0;
-  if (x->paused) {
+  if (x->paused || sbx__carry_spent(x)) {
     x->recv_paused = true;
+    if (!x->paused) sbx__carry_queue(x);
     return CURL_WRITEFUNC_PAUSE;
   }
   x->events.on_bytes(x->events.data, bytes, count);

@@ -18,9 +18,6 @@ enum {
   AGAIN = 1 /* one more command */
 };
 
-/* The most that Node puts into one Buffer. */
-#define READ_MAX ((uint64_t)1 << 32)
-
 enum phase {
   PHASE_RUN,
   PHASE_UPLOAD,
@@ -136,8 +133,8 @@ static void make_look(struct sbx_kit_call* call) {
 }
 
 static uint64_t read_limit(const struct sbx_file_request* r) {
-  return r->max_bytes == 0 || r->max_bytes > READ_MAX ? READ_MAX
-                                                      : r->max_bytes;
+  bool most = r->max_bytes == 0 || r->max_bytes > SBX__READ_MAX;
+  return most ? SBX__READ_MAX : r->max_bytes;
 }
 
 static void make_read(struct sbx_kit_call* call) {

@@ -13,6 +13,9 @@ enum {
   SBX__ARG_MAX = 128 << 10
 };
 
+/* The most that Node puts into one Buffer. */
+#define SBX__READ_MAX ((uint64_t)1 << 32)
+
 /* 32 hexadecimal digits nobody can guess. */
 int sbx__kit_nonce(char out[SBX__NONCE_SIZE]);
 

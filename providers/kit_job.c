@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../native/utf8.h"
 #include "kit_internal.h"
 #include "kit_run.h"
 
@@ -164,6 +165,8 @@ static int by_start(const void* a, const void* b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
+/* One that no wrapper of ours has left is left out, or it would hide the
+ * others. */
 static int take_list(struct sbx_kit_job* job, char* at, const char* end,
                      struct sbx_kit_job_result* result) {
   job->list = calloc(LIST_MAX, sizeof(*job->list));
@@ -172,10 +175,10 @@ static int take_list(struct sbx_kit_job* job, char* at, const char* end,
     char* line = memchr(at, '\n', (size_t)(end - at));
     char* nul = line ? memchr(line, 0, (size_t)(end - line)) : NULL;
     struct sbx_kit_process* p = &job->list[result->count];
-    if (!nul || !line_parse(at, line, p)) return SBX_E_PROVIDER;
+    if (!nul) return SBX_E_PROVIDER;
     if (nul - line > TEXT_MAX) line[TEXT_MAX] = 0;
     p->command = line + 1;
-    result->count++;
+    result->count += line_parse(at, line, p);
     at = nul + 1;
   }
   qsort(job->list, result->count, sizeof(*job->list), by_start);
@@ -187,6 +190,15 @@ static int fail_folder(struct sbx_kit_job* job, struct sbx_error* error) {
   return sbx_error_set(error, SBX_E_UNAVAILABLE, EACCES, job->operation,
                        "The folder %s in the sandbox cannot be made or is "
                        "somebody else's; remove it.", job->folder);
+}
+
+/* A path that can stand in a message, a variable and an agent's prompt. */
+static bool is_plain_path(const char* path) {
+  size_t len = strlen(path);
+  if (path[0] != '/' || len > 1024 || !sbx_utf8_valid(path, len)) return false;
+  for (; *path; path++)
+    if ((unsigned char)*path < 0x20 || *path == 0x7f) return false;
+  return true;
 }
 
 /* "10 1000 /bin/bash\n/home/user"; the text stays in the answer. */
@@ -205,10 +217,11 @@ static int take_prepared(struct sbx_kit_job* job, char* at, char* end,
   *line = 0;
   size_t len = (size_t)(line - uid_at);
   bool bash = len > 5 && memcmp(line - 5, "/bash", 5) == 0;
+  bash = bash && is_plain_path(uid_at);
   result->shell = bash ? uid_at : "/bin/sh";
   if (memchr(line + 1, 0, (size_t)(end - line - 1))) return SBX_E_PROVIDER;
   *end = 0; /* the end mark was there */
-  result->home = line[1] == '/' ? line + 1 : "";
+  result->home = is_plain_path(line + 1) ? line + 1 : "";
   return 0;
 }
 

@@ -345,11 +345,13 @@ static size_t find_start(const struct sbx_kit_run* run, const char* bytes,
   size_t from = 0;
   const char* mark;
   for (;;) {
-    const char* at = memmem(bytes + from, len - from, "SBX", 3);
-    if (!at) break;
+    const char* at = memchr(bytes + from, 'S', len - from);
+    if (!at || len - (size_t)(at - bytes) < 3) break;
     from = (size_t)(at - bytes);
-    if (match_any(run, at, len - from, &mark) != NO_MATCH) return from;
-    from += 3;
+    if (at[1] == 'B' && at[2] == 'X' &&
+        match_any(run, at, len - from, &mark) != NO_MATCH)
+      return from;
+    from++;
   }
   if (len - from >= 2 && memcmp(bytes + len - 2, "SB", 2) == 0) return len - 2;
   return len > from && bytes[len - 1] == 'S' ? len - 1 : len;

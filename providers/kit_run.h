@@ -57,7 +57,8 @@ struct sbx_kit_run_exit {
 /* Called from feed and ended only. `bytes` are valid during the call. */
 struct sbx_kit_run_events {
   void* data;
-  /* SPOOL: where it starts was entered, the command is next. May be NULL. */
+  /* SPOOL: where it starts was entered, its record is there, the command is
+   * next. May be NULL. */
   void (*on_began)(void* data);
   /* stream: 0 stdout, 1 stderr. */
   void (*on_output)(void* data, int stream, const char* bytes, size_t len);

@@ -20,7 +20,8 @@ enum {
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
   STOP_WAIT_MS = 6000,
-  SYNC_MS = 10000
+  SYNC_MS = 10000,
+  OTHERS_MS = 20000 /* for what the sandbox says that runs in it */
 };
 
 /* ---- small things ---- */
@@ -65,6 +66,7 @@ void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w) {
   if (w->next != NULL) w->next->previous = &w->next;
   w->previous = &r->works;
   w->age = r->age;
+  w->turn = r->turn;
   r->works = w;
 }
 
@@ -73,6 +75,15 @@ void sbx__remote_unlink(struct sbx__remote_work* w) {
   *w->previous = w->next;
   if (w->next != NULL) w->next->previous = w->previous;
   w->previous = NULL;
+}
+
+struct sbx__remote_work* sbx__remote_next(struct sbx_remote* r,
+                                          uint64_t turn) {
+  struct sbx__remote_work* w = r->works;
+
+  while (w != NULL && w->turn >= turn) w = w->next;
+  if (w != NULL) w->turn = turn;
+  return w;
 }
 
 static struct sbx__remote_work* older_than(const struct sbx_remote* r,
@@ -222,6 +233,7 @@ struct life {
   size_t others_len, others_at;
   struct sbx__command* sync;
   void (*synced)(struct life* l);
+  uint64_t others_due;
 };
 
 static void life_free(struct life* l) {
@@ -235,6 +247,13 @@ static void on_life_timer_closed(uv_handle_t* handle) {
 
   l->timed = false;
   if (l->over) life_free(l);
+}
+
+/* Its memory stays until the handle is closed. */
+static void life_timer_close(struct life* l) {
+  uv_handle_t* timer = (uv_handle_t*) &l->timer;
+
+  if (l->timed && !uv_is_closing(timer)) uv_close(timer, on_life_timer_closed);
 }
 
 /* The last touch. */
@@ -264,7 +283,7 @@ static void life_stop(struct sbx__remote_work* w,
                       const struct sbx_error* error) {
   struct life* l = (struct life*) w;
 
-  if (l->timed) uv_close((uv_handle_t*) &l->timer, on_life_timer_closed);
+  life_timer_close(l);
   if (error == NULL) {
     l->done = NULL;
     l->found_cb = NULL;
@@ -630,7 +649,8 @@ static void end_next(struct life* l) {
 
   while (l->others_at < l->others_len && !l->others[l->others_at].running)
     l->others_at++;
-  if (l->others_at == l->others_len) {
+  if (l->others_at == l->others_len ||
+      uv_now(l->remote->base.loop) > l->others_due) {
     sync_then(l, stop_machine);
     return;
   }
@@ -662,14 +682,17 @@ static void end_others(struct life* l) {
   struct sbx_kit_place place;
   struct sbx_kit_job* job = NULL;
 
+  l->others_due = uv_now(l->remote->base.loop) + OTHERS_MS;
   sbx__remote_place(l->remote, 0, &place);
   if (sbx_kit_job_list(&place, &job) != 0) job = NULL;
   sbx__job_run(l->remote, job, "stop", on_others_listed, l);
 }
 
+/* The one that waits; a find, for one, may be under way beside it. */
 static struct life* stopping_of(struct sbx_remote* r) {
   for (struct sbx__remote_work* w = r->works; w != NULL; w = w->next)
-    if (w->stop == life_stop) return (struct life*) w;
+    if (w->stop == life_stop && ((struct life*) w)->timed)
+      return (struct life*) w;
   return NULL;
 }
 
@@ -677,8 +700,8 @@ static void on_quiet(struct sbx_remote* r) {
   struct life* l = stopping_of(r);
 
   r->on_quiet = NULL;
-  if (l == NULL) return;
-  if (l->timed) uv_close((uv_handle_t*) &l->timer, on_life_timer_closed);
+  if (l == NULL || uv_is_closing((uv_handle_t*) &l->timer)) return;
+  life_timer_close(l);
   end_others(l);
 }
 
@@ -834,12 +857,6 @@ void sbx_remote_destroy(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   life_run(l, r->service->destroy(r->account), on_destroyed);
 }
 
-struct closing {
-  struct sbx_remote* remote;
-  sbx_done_cb cb;
-  void* arg;
-};
-
 static void remote_free(struct sbx_remote* r) {
   if (r->account != NULL) r->service->free(r->account);
   free(r->ca_file);
@@ -852,18 +869,34 @@ static void remote_free(struct sbx_remote* r) {
   free(r);
 }
 
-static void on_http_closed(void* arg) {
-  struct closing* c = arg;
+static void finish_close(struct sbx_remote* r) {
+  sbx_done_cb cb = r->on_closed;
+  void* arg = r->closed_arg;
 
-  remote_free(c->remote);
-  c->cb(c->arg, NULL);
-  free(c);
+  if (!r->http_closed || r->pools > 0) return;
+  remote_free(r);
+  cb(arg, NULL);
+}
+
+void sbx__remote_pool(struct sbx_remote* r, bool begins) {
+  if (begins) {
+    r->pools++;
+    return;
+  }
+  r->pools--;
+  finish_close(r);
+}
+
+static void on_http_closed(void* arg) {
+  struct sbx_remote* r = arg;
+
+  r->http_closed = true;
+  finish_close(r);
 }
 
 /* The machine is left to itself: that a host goes away ends nothing there. */
 void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   struct sbx_remote* r = (struct sbx_remote*) s;
-  struct closing* c = malloc(sizeof(*c));
   struct sbx_error closed;
 
   sbx_error_set(&closed, SBX_E_ABORTED, 0, "close", "The sandbox was closed.");
@@ -874,15 +907,12 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (r->touching != NULL) sbx_drive_close(r->touching);
   if (r->probing != NULL) sbx_drive_close(r->probing);
   r->touching = r->probing = NULL;
-  if (c == NULL) {
-    cb(arg, NULL); /* and the memory stays lost */
-    return;
-  }
-  *c = (struct closing){r, cb, arg};
+  r->on_closed = cb;
+  r->closed_arg = arg;
   if (r->http != NULL && sbx_http_leave(r->http))
-    sbx_http_close(r->http, on_http_closed, c);
+    sbx_http_close(r->http, on_http_closed, r);
   else
-    sbx__remote_soon(r->base.loop, on_http_closed, c);
+    sbx__remote_soon(r->base.loop, on_http_closed, r);
 }
 
 /* ---- is it there? ---- */

@@ -24,7 +24,8 @@ enum sbx__remote_state {
 struct sbx__remote_work {
   struct sbx__remote_work* next;
   struct sbx__remote_work** previous; /* NULL: not linked */
-  uint64_t age; /* of the sandbox when it was linked */
+  uint64_t age;  /* of the sandbox when it was linked */
+  uint64_t turn; /* that it has had */
   /* Gives it up and tells its owner `error`, or nobody where that is NULL. */
   void (*stop)(struct sbx__remote_work* w, const struct sbx_error* error);
 };
@@ -55,15 +56,27 @@ struct sbx_remote {
   bool probe_found;
   struct sbx__remote_waiter* probe_waiters;
   struct sbx__remote_work* works;
-  uint64_t age; /* raised when all works are stopped */
+  uint64_t age;  /* raised when all works are stopped */
+  uint64_t turn; /* raised when all are gone through */
   size_t processes; /* that have not settled */
+  size_t pools;     /* requests of ours that the thread pool has */
   void (*on_quiet)(struct sbx_remote* r); /* when there are none any more */
+  sbx_done_cb on_closed;
+  void* closed_arg;
+  bool http_closed;
 };
 
 /* ---- remote.c ---- */
 
 void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w);
 void sbx__remote_unlink(struct sbx__remote_work* w);
+/* Goes through all works, of which any may end others meanwhile: the next one
+ * that has not had this turn (++r->turn), NULL where all had it. */
+struct sbx__remote_work* sbx__remote_next(struct sbx_remote* r, uint64_t turn);
+
+/* A request of the thread pool begins or ends; the sandbox is closed only when
+ * none is left. The end may be the last touch of `r`. */
+void sbx__remote_pool(struct sbx_remote* r, bool begins);
 
 /* Runs a machine (NULL: there was no memory). 0, or a negative code with
  * `error`. */
@@ -80,6 +93,10 @@ int sbx__remote_check(const struct sbx_remote* r, const char* operation,
  * stream has ended, so that the connection can be used again, or after a
  * second. */
 void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
+
+/* remote_orphan.c: takes over the drive of a command that was given up before
+ * it had a pid, and ends the command if it comes to one. */
+void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive);
 
 /* The sandbox is used: its time may have to be extended. */
 void sbx__remote_use(struct sbx_remote* r);

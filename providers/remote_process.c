@@ -18,6 +18,7 @@ enum {
   SLACK = 1024 * 1024,  /* what comes after a pause: the end may be behind it */
   KILL_TRIES = 3,
   KILL_WAIT_MS = 3000,  /* for the end of what was killed to be told */
+  UNBORN_MS = 500,      /* for the pid of what is to be killed */
   LATE_MS = 3000,       /* what the time limit inside may be late */
   SERVICE_LATE_MS = 15000
 };
@@ -64,7 +65,7 @@ struct remote_process {
   bool limited;
   uint64_t limit_left; /* while the sandbox is paused */
   uv_timer_t retry;
-  bool retrying;
+  bool retrying; /* the handle is open */
   unsigned holds; /* handles, jobs and callbacks that need the memory */
 };
 
@@ -148,7 +149,8 @@ static void send_pieces(struct remote_process* p, struct pending_write* w) {
   }
 }
 
-static void input_pump(struct remote_process* p) {
+/* Whoever is told that something was written may close the process. */
+static void input_pump_held(struct remote_process* p) {
   struct pending_write* w = p->first;
 
   if (p->drive == NULL || p->pid == 0 || !p->stdin_open) return;
@@ -160,9 +162,15 @@ static void input_pump(struct remote_process* p) {
   while (p->first != NULL && p->first->sent == p->first->len &&
          p->first->on_way == 0)
     write_done(write_take(p), 0);
-  if (w != NULL || !p->eof_wanted || p->eof_sent) return;
+  if (w != NULL || !p->eof_wanted || p->eof_sent || p->drive == NULL) return;
   p->eof_sent = true;
   sbx_drive_input(p->drive, SBX_INPUT_EOF, NULL, 0);
+}
+
+static void input_pump(struct remote_process* p) {
+  p->holds++;
+  input_pump_held(p);
+  release(p);
 }
 
 static void on_written(struct remote_process* p, const char* bytes,
@@ -170,6 +178,7 @@ static void on_written(struct remote_process* p, const char* bytes,
   uint32_t count = 0;
 
   if (len >= sizeof(count)) memcpy(&count, bytes, sizeof(count));
+  p->holds++;
   while (count > 0 && p->first != NULL && p->first->on_way > 0) {
     struct pending_write* w = p->first;
 
@@ -178,7 +187,16 @@ static void on_written(struct remote_process* p, const char* bytes,
     p->on_way--;
     if (w->sent == w->len && w->on_way == 0) write_done(write_take(p), 0);
   }
-  input_pump(p);
+  input_pump_held(p);
+  release(p);
+}
+
+/* The stream broke: nobody knows whether what was on its way has arrived, and
+ * none of it will be told as written. */
+static void input_cut(struct remote_process* p) {
+  p->on_way = 0;
+  while (p->first != NULL && p->first->on_way > 0)
+    write_done(write_take(p), UV_ECONNRESET);
 }
 
 static int remote_write(struct sbx_process* base, const void* bytes,
@@ -288,12 +306,14 @@ static void cwd_error(struct remote_process* p, struct sbx_error* error) {
 
 static void settle_lost(struct remote_process* p) {
   struct sbx_error error;
+  bool broke = p->error.code != 0;
 
   sbx_error_set(&error, p->base.spawned ? SBX_E_PROVIDER : SBX_E_NOT_FOUND, 0,
                 "processes.attach",
                 "The sandbox has no command with pid %u, and nothing that "
-                "says how it ended.",
-                p->pid);
+                "says how it ended.%s%.400s",
+                p->pid, broke ? " First its stream broke: " : "",
+                broke ? p->error.message : "");
   settle_failed(p, &error, p->base.spawned);
 }
 
@@ -459,7 +479,6 @@ static void come_back(struct remote_process* p);
 static void on_retry(uv_timer_t* timer) {
   struct remote_process* p = timer->data;
 
-  timer_close(&p->retry, &p->retrying);
   come_back(p);
 }
 
@@ -581,17 +600,20 @@ static int follow(struct remote_process* p, struct sbx_error* error) {
 
 static void come_back(struct remote_process* p) {
   const struct sbx_service* service = p->remote->service;
+  bool follows = p->spooled || p->gone || service->attach == NULL;
   struct sbx_error error;
   int rc;
 
   p->holds++;
   sbx__process_spawned(&p->base, p->pid); /* for all that is known */
+  input_cut(p);
+  if (follows) input_end(p, UV_EPIPE); /* it has no way in */
   if (p->base.closed || p->base.settled) {
     release(p);
     return;
   }
   release(p);
-  if (p->spooled || p->gone || service->attach == NULL) {
+  if (follows) {
     rc = follow(p, &error);
     if (p->gone && !p->spooled) p->lossy = true;
   } else {
@@ -603,8 +625,15 @@ static void come_back(struct remote_process* p) {
 
 /* ---- ending it ---- */
 
+/* Without a pid there was nothing to kill so far. */
 static void on_kill_wait(uv_timer_t* timer) {
-  settle_killed(timer->data);
+  struct remote_process* p = timer->data;
+
+  if (p->pid == 0 && p->drive != NULL) {
+    sbx__remote_orphan(p->remote, p->drive);
+    p->drive = NULL;
+  }
+  settle_killed(p);
 }
 
 static void on_killed(void* arg, const struct sbx_error* error,
@@ -630,6 +659,7 @@ static void kill_now(struct remote_process* p) {
 
   p->killing = true;
   p->holds++;
+  if (p->limited) uv_timer_stop(&p->limit);
   apply_pause(p);
   sbx__remote_place(p->remote, 0, &place);
   if (sbx_kit_job_kill(&place, p->pid, 0, p->end_grace, &job) != 0) job = NULL;
@@ -715,6 +745,8 @@ static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
     kill_now(p);
   else if (grace_ms == 0 && p->drive != NULL)
     give_up(p);
+  else
+    timer_start(p, &p->limit, &p->limited, on_kill_wait, UNBORN_MS);
   return 0;
 }
 
@@ -807,32 +839,26 @@ static void hold(struct remote_process* p, bool held) {
     uv_timer_start(&p->limit, p->ending ? on_kill_wait : on_timeout,
                    p->limit_left, 0);
   }
-  if (held || p->drive != NULL || p->retrying || p->pid == 0) return;
+  if (held || p->drive != NULL || p->pid == 0) return;
+  if (p->retrying && uv_is_active((uv_handle_t*) &p->retry)) return;
   p->tries = 0;
   come_back(p);
 }
 
-/* What comes back may end. */
 void sbx__remote_hold_all(struct sbx_remote* r, bool held) {
-  struct sbx__remote_work* w = r->works;
+  uint64_t turn = ++r->turn;
+  struct sbx__remote_work* w;
 
-  while (w != NULL) {
-    struct sbx__remote_work* next = w->next;
-
+  while ((w = sbx__remote_next(r, turn)) != NULL)
     if (w->stop == on_stop) hold(of_work(w), held);
-    w = next;
-  }
 }
 
 void sbx__remote_end_all(struct sbx_remote* r, uint64_t grace_ms) {
-  struct sbx__remote_work* w = r->works;
+  uint64_t turn = ++r->turn;
+  struct sbx__remote_work* w;
 
-  while (w != NULL) {
-    struct sbx__remote_work* next = w->next;
-
+  while ((w = sbx__remote_next(r, turn)) != NULL)
     if (w->stop == on_stop) remote_end(&of_work(w)->base, grace_ms);
-    w = next;
-  }
 }
 
 /* ---- starting ---- */

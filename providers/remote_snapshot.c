@@ -191,14 +191,17 @@ static bool moved_well(struct snap* s, const struct sbx_error* error) {
 static void pool(struct snap* s, uv_work_cb work, uv_after_work_cb after) {
   s->pool.data = s;
   s->pooled = true;
-  if (uv_queue_work(s->remote->base.loop, &s->pool, work, after) == 0) return;
-  s->pooled = false;
-  fail_memory(s);
+  sbx__remote_pool(s->remote, true);
+  /* Fails only without a function to run. */
+  uv_queue_work(s->remote->base.loop, &s->pool, work, after);
 }
 
 /* False where it was ended meanwhile, or failed, which has been told. */
 static bool pooled_well(struct snap* s) {
+  struct sbx_remote* r = s->remote;
+
   s->pooled = false;
+  sbx__remote_pool(r, false);
   if (s->over) {
     if (!s->timed) snap_free(s);
     return false;
@@ -277,7 +280,7 @@ static void on_kept(uv_work_t* work, int status) {
   struct sbx_snapshot made = {0};
   struct timespec now;
 
-  (void) status;
+  (void) status; /* nobody cancels it */
   if (!pooled_well(s)) return;
   clock_gettime(CLOCK_REALTIME, &now);
   snprintf(made.id, sizeof(made.id), "%s", s->id);

@@ -280,6 +280,7 @@ void on_kick_closed(uv_handle_t* handle) {
   void* arg = t->arg;
   {
     Napi::HandleScope scope(t->addon->env);
+    for (Carry* x : t->todo) Unref(x);  // ended while the last was told
     delete t;
   }
   if (cb) cb(arg);

@@ -13,17 +13,34 @@ tail_of() {
   printf 'SBX%s=%s%03d.' "$N" "$1" "$2" >&4
 }
 
-is_pid "$1" && record_find "$1" "$2" && record_read "$id" || {
+wait_bit() {
+  sleep 0.1 2>/dev/null || sleep 1
+}
+
+is_known() {
+  is_pid "$1" && record_find "$1" "$2" && record_read "$id"
+}
+
+# A wrapper has its pid for a moment before its record is there.
+tries=0
+until is_known "$1" "$2"; do
+  start_of "$1"
+  if [ "$S" != 0 ] && [ $tries -lt 30 ]; then
+    tries=$((tries + 1))
+    wait_bit
+    continue
+  fi
+  is_known "$1" "$2" && break
   nonce=none
   head_of "$3" 3
   head_of "$4" 4
   tail_of l 0
   exit 0
-}
+done
 
 # Over when it has left its end, or when it and its wrapper are gone.
 is_over() {
-  [ -e "$F/e.$id" ] && return 0
+  is_file "$F/e.$id" && return 0
   start_of "${id%%.*}"
   [ "$S" = "${id#*.}" ] && return 1
   start_of "$child"
@@ -55,18 +72,17 @@ first_piece() {
   [ "$piece" ]
 }
 
-wait_bit() {
-  sleep 0.1 2>/dev/null || sleep 1
-}
-
 # Stream $1 from offset $2 on to descriptor $3.
 stream() {
   tries=0
   while ! first_piece "$1" "$2"; do
+    # At least its mark comes, but a pump may be behind the end.
     if is_over; then
-      first_piece "$1" "$2" && break
-      head_of "$2" "$3"
-      return
+      tries=$((tries + 1))
+      if [ $tries -gt 20 ] || [ ! -d "$F/s.$id" ]; then
+        head_of "$2" "$3"
+        return
+      fi
     fi
     wait_bit
   done
@@ -112,7 +128,7 @@ case $flags in
   ;;
 esac
 end=l code=0
-if [ -e "$F/e.$id" ]; then
+if is_file "$F/e.$id"; then
   IFS=' '
   read -r end code <"$F/e.$id"
 fi

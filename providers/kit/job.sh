@@ -15,6 +15,11 @@ is_number() {
   return 0
 }
 
+# Other things in the folder would be read for ever.
+is_file() {
+  [ -f "$1" ] && [ ! -h "$1" ]
+}
+
 # S: the start time of process $1, 0 if it is gone or a zombie.
 start_of() {
   S=0
@@ -32,11 +37,13 @@ start_of() {
 # claims of a folder in the sandbox.
 record_read() {
   nonce= flags= child= child_start= helpers=
+  is_file "$F/p.$1" || return
   IFS=' '
   { read -r nonce flags child child_start helpers <"$F/p.$1"; } 2>/dev/null
   IFS='
 '
-  is_number "$child" && is_number "$child_start" && [ "$child" -gt 1 ]
+  is_number "$child" && is_number "$child_start" && [ "$child" -gt 1 ] &&
+    [ "$child_start" -gt 0 ]
 }
 
 # id: pid.start of the newest command that had the pid $1, with the start $2 if
@@ -46,7 +53,7 @@ record_find() {
   set +f
   for at in "$F/p.$1".*; do
     start=${at##*.}
-    is_number "$start" || continue
+    is_number "$start" && [ "$start" -gt 0 ] || continue
     if [ "$2" = 0 ] || [ "$2" = "$start" ]; then
       if [ -z "$id" ] || [ "$start" -gt "${id##*.}" ]; then id=$1.$start; fi
     fi

@@ -13,15 +13,16 @@ for line in $times; do
   is_number "${id%%.*}" && is_number "${id#*.}" && record_read "$id" ||
     continue
   end=- code=0 running=0
-  if [ -e "$F/e.$id" ]; then
+  if is_file "$F/e.$id"; then
     IFS=' '
     read -r end code <"$F/e.$id"
     IFS='
 '
     is_number "$code" || code=0
+    case $end in [xcdpnet]) ;; *) end=- ;; esac
   else
     start_of "${id%%.*}"
-    [ "$S" = "${id#*.}" ] && running=1
+    [ "$S" != 0 ] && [ "$S" = "${id#*.}" ] && running=1
     if [ $running = 0 ]; then
       start_of "$child"
       [ "$S" = "$child_start" ] && running=1
@@ -29,7 +30,7 @@ for line in $times; do
   fi
   printf '%s %s %s %s %s %s %s\n' "${id%%.*}" "${id#*.}" "${line%% *}" \
     "$flags" $running "${end:--}" "$code"
-  { tail -n +2 "$at"; } 2>/dev/null
+  { head -c 4400 "$at" | tail -n +2; } 2>/dev/null
   printf '\0'
 done
 # Ended ones are kept for an hour.

@@ -2,9 +2,14 @@
 # and the rename nobody of ours may write. Made with O_EXCL (noclobber), names
 # its holder, and is broken when that process is gone.
 folder() {
-  [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] && return 0
-  mkdir -m 700 "$F" 2>/dev/null && return 0
-  [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] || fail p t FOLDER
+  folder_good && return 0
+  if [ -h "$F" ] || [ ! -d "$F" ]; then rm -f "$F"; fi
+  mkdir -m 700 "$F" 2>/dev/null || chmod 700 "$F" 2>/dev/null
+  folder_good || fail p t FOLDER
+}
+
+folder_good() {
+  [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] && [ -w "$F" ] && [ -x "$F" ]
 }
 
 # Of a line of /proc/<pid>/stat: pid and start time, S.
@@ -35,8 +40,13 @@ lock_newest() {
   case $last in *[!0-9]*) last=100000000 ;; esac
 }
 
+# What is no file is not of ours, and opening it might never end.
 lock_is_free() {
   [ $last = 100000000 ] && return 0
+  if [ -h "$F/lock.$last" ] || [ ! -f "$F/lock.$last" ]; then
+    rm -rf "$F/lock.$last"
+    return 1
+  fi
   holder=
   { read -r holder <"$F/lock.$last"; } 2>/dev/null || return 1
   case $holder in

@@ -10,6 +10,7 @@ mkdir -p "$root" 2>/dev/null || {
 } 2>/dev/null
 [ -d "$root" ] && [ -w "$root" ] && [ -x "$root" ] && made=1
 folder=0
+if [ -h "$F" ] || [ ! -d "$F" ]; then rm -f "$F"; fi 2>/dev/null
 mkdir -m 700 "$F" 2>/dev/null
 [ -d "$F" ] && [ -O "$F" ] && [ ! -h "$F" ] && chmod 700 "$F" && folder=1
 shell=/bin/sh

@@ -41,7 +41,8 @@ exec 3>&1 4>&2 5<&0 2>/dev/null
 sbx_here
 sbx_top=$sbx_me sbx_id=$sbx_me.$sbx_start sbx_helpers=
 if [ ! -d "$sbx_folder" ]; then sbx_tool mkdir -m 700 "$sbx_folder"; fi
-if [ -d "$sbx_folder" ] && [ -O "$sbx_folder" ] && [ ! -h "$sbx_folder" ]; then
+if [ -d "$sbx_folder" ] && [ -O "$sbx_folder" ] && [ ! -h "$sbx_folder" ] &&
+  [ -w "$sbx_folder" ] && [ -x "$sbx_folder" ]; then
   sbx_kept=1
 else
   sbx_kept=
@@ -74,14 +75,14 @@ sbx_branch() {
   (
     trap '' PIPE HUP TERM
     PATH=$sbx_path
-    exec 3>&- 4>&- 5<&-
+    exec 3>&- 4>&- 5<&- 6>&-
     sbx_pump "$1" <"$sbx_spool/$1.pump" >/dev/null
   ) &
   sbx_helpers=$sbx_helpers:$!
   (
     trap '' PIPE HUP TERM
     PATH=$sbx_path
-    exec 5<&-
+    exec 5<&- 6>&-
     exec tee "$sbx_spool/$1.pump" <"$sbx_spool/$1" >&$2 3>&- 4>&-
   ) &
   sbx_helpers=$sbx_helpers:$!
@@ -113,6 +114,15 @@ sbx_forget() {
   done
 }
 
+# That a background command begins: once its record is there, and past the
+# spool, which has nothing but the command's own bytes.
+sbx_begin() {
+  case $sbx_flags in
+  *s*) printf 'SBX%s=b000.' "$sbx_nonce" >&6 ;;
+  esac
+  exec 6>&-
+}
+
 # How it ended: for a later host, then on both streams.
 sbx_end() {
   trap '' PIPE
@@ -125,6 +135,7 @@ sbx_end() {
 }
 
 sbx_refuse() {
+  sbx_begin
   printf 'sandbox: %.200s: %s\n' "$2" "$3" >&4
   if [ "$1" = 127 ]; then sbx_end n 127; else sbx_end e 126; fi
 }
@@ -180,6 +191,7 @@ sbx_become() {
   [ "$sbx_kept" ] && printf '%s %s %s %s %s\n%s' "$sbx_nonce" "$sbx_flags-" \
     "$sbx_me" "$sbx_start" "${sbx_helpers:-:}" "$sbx_text" \
     >"$sbx_folder/p.$sbx_id"
+  sbx_begin
   exec 3>&- 4>&- 5<&-
   case $sbx_flags in
   *t*) ;;
@@ -201,7 +213,7 @@ sbx_watch() {
   (
     trap '' HUP
     PATH=$sbx_path
-    exec 3>&- 4>&- 5<&- 1>&-
+    exec 3>&- 4>&- 5<&- 6>&- 1>&-
     sbx_here
     sbx_whole= sbx_leader=
     sbx_spare=" $(printf %s "$sbx_helpers:$sbx_me" | tr : ' ') "
@@ -223,17 +235,14 @@ if [ "$sbx_cwd" ] && ! cd "$sbx_cwd"; then
   [ -d "$sbx_cwd" ] || sbx_end d 127
   sbx_end p 126
 fi
+exec 6>&4
 case $sbx_flags in
 *t*)
   sbx_look "$@"
   exec 2>&4
   sbx_become "$@"
   ;;
-*s*)
-  # Before the spool, which has nothing but the command's own bytes.
-  printf 'SBX%s=b000.' "$sbx_nonce" >&4
-  [ "$sbx_kept" ] && sbx_spool_open
-  ;;
+*s*) [ "$sbx_kept" ] && sbx_spool_open ;;
 esac
 sbx_look "$@"
 sbx_watcher=

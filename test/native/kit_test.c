@@ -356,7 +356,7 @@ static void broken_locks_body(struct kit* k) {
 EACH(broken_locks)
 
 static void locks_are_forgotten_body(struct kit* k) {
-  char script[256];
+  char script[512];
   kit_put(k, "f", "1", 0);
   snprintf(script, sizeof(script),
            "mkdir -pm 700 %s; cd %s; for i in $(seq 300); do "
