@@ -18,7 +18,8 @@ INCLUDES := -isystem $(DEPS)/cjson -isystem $(DEPS)/wslay
 DEP_SOURCES := $(DEPS)/cjson/cJSON.c \
   $(addprefix $(DEPS)/wslay/wslay_,event.c frame.c net.c queue.c)
 DEPS_HERE := $(DEPS)/.complete
-DEP_FLAGS := -DHAVE_ARPA_INET_H -DHAVE_NETINET_IN_H
+# NDEBUG: wslay asserts what does not hold once memory is short.
+DEP_FLAGS := -DHAVE_ARPA_INET_H -DHAVE_NETINET_IN_H -DENABLE_LOCALES -DNDEBUG
 CFLAGS += $(INCLUDES)
 
 SOURCES := $(sort $(wildcard native/*.c providers/*.c))
@@ -65,6 +66,9 @@ $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 # Lets each of these fail, one call after another.
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
   strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
+
+$(OUT)/remote_fault_test $(OUT)/http_fault_test: \
+  LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup strndup)
 
 $(OUT)/parse_fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc \
   realloc)

@@ -1,8 +1,11 @@
 import type { Environment, NetworkPolicy, SandboxProvider } from './index.js';
 
 export interface E2BOptions {
-  /** Default: E2B_API_KEY of the environment, read when a sandbox is made. */
-  apiKey?: string;
+  /**
+   * Default: E2B_API_KEY of the environment, read when a sandbox is made. A function is asked before the first request, and
+   * once more where the service refuses the key that it gave.
+   */
+  apiKey?: string | (() => string | Promise<string>);
   /** Name or id of a template, or the id of a snapshot. Default "base". */
   template?: string;
   /**
@@ -33,6 +36,16 @@ export interface E2BOptions {
   allowInternetAccess?: boolean;
   /** ms for one request to the service, default 60000; 0 for none. */
   requestTimeout?: number;
+  /**
+   * What sessions of an `identity` start with: "archive" (default), the workspace's files as an archive on this side, or
+   * "snapshot", the whole machine as E2B keeps it, which costs storage there until the provider's close().
+   */
+  templateMode?: 'archive' | 'snapshot';
+  /**
+   * The template has a desktop: sandboxes have `computer`, and Mastra's agents the tools for it. Default: true for the
+   * template "desktop".
+   */
+  computer?: boolean;
   /** Of every command. */
   env?: Environment;
   /** Ports that may get a URL. */

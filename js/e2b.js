@@ -28,6 +28,8 @@ const names = [
   'user',
   'allowInternetAccess',
   'requestTimeout',
+  'templateMode',
+  'computer',
   'env',
   'ports',
 ];
@@ -70,6 +72,16 @@ function checkMetadata(value) {
   return JSON.stringify(metadata);
 }
 
+// A string, or a function that gives one, also later.
+function checkKey(value) {
+  return typeof value === 'function' ? { ask: value, name: 'apiKey' } : checkString(value, 'apiKey');
+}
+
+function checkTemplateMode(value) {
+  if (value === undefined || value === 'archive' || value === 'snapshot') return value;
+  throw invalid(`templateMode must be "archive" or "snapshot", not ${show(value)}`);
+}
+
 function checkRequestTimeout(value) {
   return value === undefined ? undefined : checkTimeout(value, 'requestTimeout');
 }
@@ -78,10 +90,16 @@ function checkRequestTimeout(value) {
 export function e2bIn(options, env) {
   const given = checkObject(options, 'the options of e2b()');
   checkNames(given, names, 'e2b()');
+  const key = checkKey(given.apiKey);
+  const computer = checkBoolean(given.computer, 'computer') ?? given.template === 'desktop';
   return new Provider('e2b', {
     remote: true,
+    secret: typeof key === 'object' ? key : undefined,
+    computer,
+    templateMode: checkTemplateMode(given.templateMode),
     options: {
-      apiKey: checkString(given.apiKey, 'apiKey'),
+      apiKey: typeof key === 'object' ? undefined : key,
+      computer,
       template: checkString(given.template, 'template'),
       timeout: checkLifetime(given.timeout),
       domain: checkString(given.domain, 'domain'),

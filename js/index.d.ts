@@ -63,6 +63,11 @@ export type CapabilityMode = 'native' | 'emulated' | 'unsupported';
 export interface SandboxProvider {
   /** "local" */
   readonly name: string;
+  /**
+   * Forgets the templates of `identity`, and deletes those that a service keeps for this instance. Rejects where one is
+   * still in use there; call it again later.
+   */
+  close(): Promise<void>;
   /** @internal */
   readonly __sandboxSdkProvider?: never;
 }
@@ -231,6 +236,24 @@ export interface NetworkDenial {
   reason: string;
 }
 
+/** Coordinates in pixels from the top left corner. */
+export interface SandboxComputer {
+  screenshot(): Promise<{ data: Uint8Array; mediaType: 'image/png' }>;
+  leftClick(x: number, y: number): Promise<void>;
+  rightClick(x: number, y: number): Promise<void>;
+  doubleClick(x: number, y: number): Promise<void>;
+  moveMouse(x: number, y: number): Promise<void>;
+  drag(from: { x: number; y: number }, to: { x: number; y: number }): Promise<void>;
+  /** `amount`: steps of the wheel, 1 to 1000. */
+  scroll(direction: 'up' | 'down', amount: number): Promise<void>;
+  /** At most 20,000 characters. */
+  type(text: string): Promise<void>;
+  /** A key ("Enter", "a", "F5") or a chord (["ctrl", "s"]). */
+  press(key: string | string[]): Promise<void>;
+  getScreenSize(): Promise<{ width: number; height: number }>;
+  getCursorPosition(): Promise<{ x: number; y: number }>;
+}
+
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   /** Name of the provider. */
@@ -258,6 +281,8 @@ export interface Sandbox extends AsyncDisposable {
     /** `invalid_input` for a port that is not declared. Ends with stop(). */
     expose(port: number): Promise<ExposedPort>;
   };
+  /** Only where the provider says that the template has a desktop. */
+  readonly computer?: SandboxComputer;
   readonly snapshots: {
     /** Keeps the workspace as it is; one of the same name is replaced when the new one is whole. */
     create(name?: string): Promise<SandboxSnapshot>;

@@ -14,6 +14,7 @@ import {
   show,
 } from './options.js';
 import { checkProvider } from './provider.js';
+import { refuseInHookOf } from './reentry.js';
 import { idOf } from './snapshots.js';
 import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
 
@@ -180,6 +181,8 @@ export class Lease {
   }
 
   async start() {
+    // Before anything changes: the sandbox that is starting stays of use.
+    refuseInHookOf(this.session, 'start');
     for (;;) {
       this.#adopt();
       try {
@@ -245,6 +248,7 @@ export class Lease {
     const { root, directory } = this.provider.options;
     if (checkpoints || identity === undefined || !onFirstCreate) return undefined;
     if (this.native.layers === false) return undefined;
+    if (this.provider.remote && this.provider.templateMode !== 'snapshot') return undefined;
     if (root !== undefined || directory !== undefined || !this.provider.templates.has(identity)) return undefined;
     const { layerFor } = await import('./template.js');
     return layerFor(this);

@@ -132,6 +132,10 @@ export interface NativeSandbox {
   snapshot(verb: number, store: string, id?: string): Promise<{ id: string; bytes: number; createdMs: number }[]>;
   /** The layer that the next create starts with; false while one is under way. */
   useLayer(path?: string): boolean;
+  /** The account's secret from the next request on. */
+  setSecret(secret: string): void;
+  /** Something that nobody waits for was refused for its secret. */
+  readonly stale: boolean;
   /** Where this machine reaches a port of the sandbox; the same for the same port, until stop.
    * header: "Name: value" that requests to `url` need. */
   expose(port: number): Promise<{ host: string; port: number; url?: undefined; header?: undefined } | { host?: undefined; port?: undefined; url: string; header?: string }>;

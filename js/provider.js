@@ -9,6 +9,7 @@ import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
 import { refuseInHookOf } from './reentry.js';
+import { Secret } from './secret.js';
 import { snapshot } from './verbs.js';
 
 class Session {
@@ -96,6 +97,15 @@ class Session {
     await this.native.create();
   }
 
+  /** @internal Another machine in its place, on a layer that was not there before. */
+  async recreate(lease, layer) {
+    await this.native.destroy();
+    this.native.useLayer(layer);
+    await this.native.create();
+    this.#look();
+    await lease.attach(this);
+  }
+
   /** Ends every process; the files are the snapshot's afterwards, or as they were. */
   restore(store, id) {
     return this.#alone('restore', async () => {
@@ -140,7 +150,7 @@ class Session {
     if (protectedCreated === undefined || protectedCreated === this.facts.protectedCreated) return;
     this.facts = { ...this.facts, protectedCreated };
     const text =
-      `commands made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
+      `this session made ${protectedCreated.replaceAll(',', ', ')}, which this machine may run later: ` +
       'review it before you use tools in the directory.';
     for (const lease of this.holders) lease.onReview?.(text);
   }
@@ -239,9 +249,12 @@ export class Provider {
   #store;
 
   /** @internal */
-  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false } = {}) {
+  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer = false } = {}) {
     this.name = name;
     const inner = {
+      secret: secret && new Secret(secret.ask, secret.name, name),
+      computer, // sandboxes have a desktop
+      templateMode, // 'snapshot': by the service
       remote, // at a service, where sandboxes outlive this process
       options, // for the addon
       env, // of every command, below the overlay
@@ -265,8 +278,10 @@ export class Provider {
     const options = { ...this.options, session: id, cwd, ports: ports.map(String) };
     if (named) options.id = id;
     if (this.hostFacts) options.host = this.hostFacts();
+    if (this.secret) options.keyLater = true;
     try {
-      return native().open(this.name, options);
+      const opened = native().open(this.name, options);
+      return this.secret ? this.secret.guard(opened) : opened;
     } catch (error) {
       throw fromNative(error, this.name);
     }
@@ -292,6 +307,23 @@ export class Provider {
   /** @internal Where snapshots are; '' where that is known without us. */
   async snapshotFolder() {
     return this.options.root === undefined ? (await this.store()).path : '';
+  }
+
+  /**
+   * Forgets the templates of `identity`, and deletes those that a service keeps
+   * for this provider instance. One that is still in use there stays, and rejects.
+   */
+  async close() {
+    const templates = [...this.templates];
+    const ended = await Promise.allSettled(
+      templates.map(async ([identity, made]) => {
+        const template = await made.catch(() => undefined);
+        await template?.remove();
+        if (this.templates.get(identity) === made) this.templates.delete(identity);
+      }),
+    );
+    const failed = ended.find(one => one.status === 'rejected');
+    if (failed) throw fromNative(failed.reason, this.name);
   }
 
   /** The capability map: [{name, mode, reason?}]. */

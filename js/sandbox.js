@@ -2,6 +2,7 @@
 // every provider.
 import { posix } from 'node:path';
 
+import { Computer } from './computer.js';
 import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
 import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
 import { checkDeclared, exposedPort, hostsOfPolicy } from './network.js';
@@ -219,6 +220,8 @@ export class Sandbox {
       attach: (pid, options) => this.#attach(pid, options),
     });
     this.ports = Object.freeze({ expose: port => this.#expose(port) });
+    /** Screen, mouse and keyboard, where the template has a desktop. */
+    if (owner.lease.provider.computer) this.computer = new Computer((command, options) => this.run(command, options));
     /** The workspace as it was: create(name?), restore(id), delete(id), list(). */
     this.snapshots = new Snapshots(owner);
   }
@@ -342,6 +345,7 @@ export class Sandbox {
       killOnAbort(child, request.signal);
       await child.started;
       if (child.exit?.error && child.pid === undefined) throw child.exit.error;
+      if (child.pid === undefined && request.signal?.aborted) return undefined; // given up on its way
       feed(child, request.stdin);
       return child;
     } catch (error) {
@@ -443,13 +447,16 @@ export async function listOf(lease) {
   const own = [...lease.processes].filter(child => child.pid !== undefined && child.command !== undefined);
   if (!lease.native.lists) return own.map(({ pid, command }) => ({ pid, command, running: true }));
   const list = await lease.native.list();
+  // One that has just begun may not have left its record yet.
+  const known = new Set(list.map(({ pid }) => String(pid)));
+  const fresh = own.filter(child => !known.has(child.pid) && lease.processes.has(child));
   return list.map(({ pid, command, running, startedMs, exitCode }) => ({
     pid: String(pid),
     command: own.find(child => child.pid === String(pid))?.command ?? command,
     running,
     startedAt: new Date(startedMs),
     ...(running || exitCode < 0 ? {} : { exitCode }),
-  }));
+  })).concat(fresh.map(({ pid, command }) => ({ pid, command, running: true })));
 }
 
 /** The child of a command that this lease has, or one that another host started. */

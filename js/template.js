@@ -20,10 +20,11 @@ export async function firstCreate(lease) {
   const { templates } = lease.provider;
   while (templates.has(identity)) {
     const template = await templates.get(identity).catch(() => undefined);
-    if (template) return lease.session.facts.template === 'overlay' ? undefined : template.copyTo(lease);
+    if (template) return template.isUnder(lease) ? undefined : template.copyTo(lease);
     // It failed and is forgotten: whoever comes first tries again.
   }
-  const made = runHook(lease).then(() => Template.of(lease));
+  const kind = lease.provider.templateMode === 'snapshot' ? ServiceTemplate : Template;
+  const made = runHook(lease).then(() => kind.of(lease));
   templates.set(identity, made);
   made.catch(() => templates.delete(identity));
   await made;
@@ -70,7 +71,56 @@ class Template {
     return this.#layer;
   }
 
+  isUnder(lease) {
+    return lease.session.facts.template === 'overlay';
+  }
+
   async copyTo(lease) {
     await lease.native.snapshot(snapshot.SEED, this.#store.path, this.#id);
+  }
+
+  async remove() {
+    await this.#store.native.snapshot(snapshot.DELETE, this.#store.path, this.#id).catch(() => {}); // sessions lie on it
+  }
+}
+
+// The whole machine as its service keeps it.
+class ServiceTemplate {
+  #provider;
+  #id;
+
+  static async of(lease) {
+    const { provider } = lease;
+    const template = new ServiceTemplate();
+    try {
+      const [{ id }] = await lease.native.snapshot(snapshot.CREATE, '', '');
+      template.#provider = provider;
+      template.#id = id;
+      return template;
+    } catch (error) {
+      throw fromNative(error, provider.name);
+    }
+  }
+
+  layer() {
+    return this.#id;
+  }
+
+  isUnder(lease) {
+    return lease.session.facts.template === this.#id;
+  }
+
+  // Nothing else than a new machine can start from it.
+  copyTo(lease) {
+    return lease.session.recreate(lease, this.#id);
+  }
+
+  async remove() {
+    const opened = this.#provider.open({ id: 'templates', named: false, cwd: '/workspace', ports: [] });
+    try {
+      await opened.snapshot(snapshot.DELETE, '', this.#id);
+    } finally {
+      await opened.close();
+    }
   }
 }

@@ -38,7 +38,7 @@ int sbx_base64_feed(struct sbx_base64* b, const char* text, size_t len,
 int sbx_base64_finish(struct sbx_base64* b, unsigned flags, void* out,
                       size_t* out_len);
 
-/* All at once; room for SBX_BASE64_DECODED(len). */
+/* All at once; room for SBX_BASE64_DECODED(len). `out` may be `text`. */
 int sbx_base64_decode(const char* text, size_t len, unsigned flags, void* out,
                       size_t* out_len);
 

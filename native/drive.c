@@ -63,7 +63,8 @@ struct sbx_drive {
   bool closed;
   unsigned depth;   /* running steps and calls of the owner */
   unsigned handles; /* of the loop, and alarms */
-  struct sbx_error* error; /* of the end */
+  bool failed;   /* `error` is the end */
+  struct sbx_error error;
 };
 
 /* ---- queues ---- */
@@ -93,9 +94,13 @@ static void queue_clear(struct queue* q) {
   while ((p = queue_take(q)) != NULL) pending_free(p);
 }
 
+/* A head is valid during its call only: transports bring it from the loop,
+ * never inside a step. */
 static int queue_put(struct queue* q, const struct sbx_step_event* event) {
-  struct pending* p = malloc(sizeof(*p) + event->len);
+  struct pending* p;
 
+  if (event->head != NULL) return UV_EBUSY;
+  p = malloc(sizeof(*p) + event->len);
   if (p == NULL) return UV_ENOMEM;
   *p = (struct pending){.type = event->type,
                         .exchange = event->exchange,
@@ -120,7 +125,6 @@ static int queue_put(struct queue* q, const struct sbx_step_event* event) {
 static void drive_free(struct sbx_drive* d) {
   queue_clear(&d->inputs);
   queue_clear(&d->emitted);
-  free(d->error);
   free(d);
 }
 
@@ -148,6 +152,8 @@ static void timer_start(struct sbx_drive* d, uv_timer_t* timer, bool* open,
     d->handles++;
     *open = true;
   }
+  /* The loop's time is that of its last turn, which may be long ago. */
+  if (ms > 0) uv_update_time(d->loop);
   uv_timer_start(timer, cb, ms, 0);
 }
 
@@ -230,7 +236,7 @@ static void tell_done(struct sbx_drive* d) {
   timer_close(&d->soon, &d->soon_open);
   if (d->events.on_done == NULL) return;
   d->depth++;
-  d->events.on_done(d->events.data, d->error);
+  d->events.on_done(d->events.data, d->failed ? &d->error : NULL);
   d->depth--;
 }
 
@@ -239,10 +245,8 @@ static void tell_done(struct sbx_drive* d) {
 static void end_with(struct sbx_drive* d, const struct sbx_error* error) {
   if (d->done) return;
   d->done = true;
-  if (error == NULL) return;
-  d->error = malloc(sizeof(*d->error));
-  /* Nothing else can be done without memory than to name that. */
-  if (d->error != NULL) *d->error = *error;
+  d->failed = error != NULL;
+  if (error != NULL) d->error = *error;
 }
 
 static void fail(struct sbx_drive* d, int code) {
@@ -297,15 +301,16 @@ static void feed_and(struct sbx_drive* d, const struct sbx_step_event* event,
   if (d->done || d->closed) {
     event = NULL;
   } else if (d->depth > 0) {
-    if (event != NULL && queue_put(&d->inputs, event) != 0)
-      fail(d, UV_ENOMEM);
+    int rc = event != NULL ? queue_put(&d->inputs, event) : 0;
+
+    if (rc != 0) fail(d, rc);
   }
   if (d->depth > 0) return;
   d->depth++;
   flush(d);
   if (event != NULL && !d->closed && !d->done) give_one(d, event);
   give_queued(d);
-  if (soon && d->done && !d->closed)
+  if (soon && d->done && !d->told && !d->closed)
     timer_start(d, &d->soon, &d->soon_open, on_soon, 0);
   else
     tell_done(d);
@@ -476,6 +481,7 @@ static void act_timer(struct sbx_drive* d, const struct sbx_action* action) {
     d->handles++;
     d->alarms = a;
   }
+  uv_update_time(d->loop);
   uv_timer_start(&a->timer, on_alarm, (uint64_t) action->number, 0);
 }
 
@@ -556,6 +562,18 @@ void sbx_drive_pause(struct sbx_drive* d, bool paused) {
   d->paused = paused;
   for (struct leg* l = d->legs; l != NULL; l = l->next)
     sbx_exchange_pause(l->exchange, paused);
+}
+
+void sbx_drive_no_retry(struct sbx_drive* d) {
+  struct leg* next;
+
+  d->depth++; /* what ends is told to the machine afterwards */
+  for (struct leg* l = d->legs; l != NULL; l = next) {
+    next = l->next;
+    sbx_exchange_no_retry(l->exchange);
+  }
+  d->depth--;
+  feed_and(d, NULL, true);
 }
 
 /* The machine may answer at once, but the owner hears of it later: it need not

@@ -34,6 +34,9 @@ void sbx_drive_input(struct sbx_drive* d, int64_t number, const void* bytes,
 /* Back-pressure on everything that it receives. */
 void sbx_drive_pause(struct sbx_drive* d, bool paused);
 
+/* No request of it is sent again: one that waits for that fails. */
+void sbx_drive_no_retry(struct sbx_drive* d);
+
 /* The machine gets CANCEL and says when it is done; on_done follows, with
  * SBX_E_ABORTED unless the machine says otherwise. */
 void sbx_drive_cancel(struct sbx_drive* d);

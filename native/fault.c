@@ -91,7 +91,9 @@ bool sbx_fault_read(const char* body, size_t len, struct sbx_fault* out) {
   }
   /* What begins like JSON may hold tokens. */
   sbx_text_quote(body, len, quote);
-  if (quote[0] != '\0' && strchr("{[\"", quote[0]) == NULL)
+  if (quote[0] == '<')
+    snprintf(out->message, sizeof(out->message), "an HTML page");
+  else if (quote[0] != '\0' && strchr("{[\"", quote[0]) == NULL)
     snprintf(out->message, sizeof(out->message), "%s", quote);
   return false;
 }

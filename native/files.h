@@ -60,7 +60,9 @@ enum sbx_file_flag {
   SBX_FILE_TEXT = 32,    /* write: data was text; refused if it holds U+FFFD
                             and the file there now is not UTF-8 */
   SBX_FILE_NOFOLLOW = 64, /* stat: of the link itself */
-  SBX_FILE_FOLD = 128     /* gather: `data` in any ASCII case */
+  SBX_FILE_FOLD = 128,    /* gather: `data` in any ASCII case */
+  SBX_FILE_BARE = 256     /* read, write: the result's stat is not wanted and
+                             may be left empty, which can be cheaper */
 };
 
 enum sbx_file_type { SBX_TYPE_FILE = 1, SBX_TYPE_DIRECTORY, SBX_TYPE_LINK, SBX_TYPE_OTHER };

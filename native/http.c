@@ -71,14 +71,15 @@ static void free_http(struct sbx_http* http) {
   sbx__route_free(&http->route);
   free(http->ca_file);
   free(http->proxy);
+  free(http->key);
   free(http);
 }
 
-int sbx_http_new(uv_loop_t* loop, const struct sbx_http_settings* settings,
-                 struct sbx_http** out) {
+static struct sbx_http* make(uv_loop_t* loop,
+                             const struct sbx_http_settings* settings) {
   struct sbx_http* http = calloc(1, sizeof(*http));
 
-  if (!http) return UV_ENOMEM;
+  if (!http) return NULL;
   http->loop = loop;
   http->provider = settings->provider ? settings->provider : "HTTP";
   http->host = settings->host;
@@ -86,14 +87,102 @@ int sbx_http_new(uv_loop_t* loop, const struct sbx_http_settings* settings,
   if (copy(&http->ca_file, settings->ca_file) ||
       copy(&http->proxy, settings->proxy) || sbx__route_load(&http->route)) {
     free_http(http);
-    return UV_ENOMEM;
+    return NULL;
   }
-  uv_timer_init(loop, &http->clock);
+  return http;
+}
+
+static void start_clock(struct sbx_http* http) {
+  uv_timer_init(http->loop, &http->clock);
   uv_unref((uv_handle_t*) &http->clock);
   http->clock.data = http;
   http->open_parts = 1;
+}
+
+int sbx_http_new(uv_loop_t* loop, const struct sbx_http_settings* settings,
+                 struct sbx_http** out) {
+  struct sbx_http* http = make(loop, settings);
+
+  if (!http) return UV_ENOMEM;
+  start_clock(http);
   *out = http;
   return 0;
+}
+
+/* ---- sharing ---- */
+
+static const char* text_of(const char* value) {
+  return value ? value : "\2";
+}
+
+/* Everything of the settings and the environment that a client depends on. */
+static char* make_key(const struct sbx_http* http) {
+  const struct sbx__route* route = &http->route;
+  const char* parts[] = {http->provider, http->ca_file, http->proxy,
+                         route->https, route->http, route->all, route->none,
+                         getenv("SSL_CERT_FILE"),
+                         getenv("NODE_EXTRA_CA_CERTS"),
+                         getenv("SBX_HTTP_TRANSPORT")};
+  size_t count = sizeof(parts) / sizeof(parts[0]), len = 1;
+  char* key;
+  char* at;
+
+  for (size_t i = 0; i < count; i++) len += strlen(text_of(parts[i])) + 1;
+  if (!(key = at = malloc(len))) return NULL;
+  for (size_t i = 0; i < count; i++) {
+    at = stpcpy(at, text_of(parts[i]));
+    *at++ = 1;
+  }
+  *at = 0;
+  return key;
+}
+
+static struct sbx_http* find_shared(const struct sbx_http_pool* pool,
+                                    const struct sbx_http* like) {
+  struct sbx_http* http = pool->first;
+
+  while (http && (http->loop != like->loop || http->host != like->host ||
+                  strcmp(http->key, like->key) != 0))
+    http = http->next;
+  return http;
+}
+
+static void enter_pool(struct sbx_http_pool* pool, struct sbx_http* http) {
+  http->next = pool->first;
+  http->link = &pool->first;
+  if (http->next) http->next->link = &http->next;
+  pool->first = http;
+}
+
+int sbx_http_share(struct sbx_http_pool* pool, uv_loop_t* loop,
+                   const struct sbx_http_settings* settings,
+                   struct sbx_http** out) {
+  struct sbx_http* http = make(loop, settings);
+  struct sbx_http* shared;
+
+  if (!http || !(http->key = make_key(http))) {
+    if (http) free_http(http);
+    return UV_ENOMEM;
+  }
+  if ((shared = find_shared(pool, http))) {
+    free_http(http);
+  } else {
+    start_clock(shared = http);
+    enter_pool(pool, http);
+  }
+  shared->users++;
+  *out = shared;
+  return 0;
+}
+
+bool sbx_http_leave(struct sbx_http* http) {
+  if (http->link && --http->users) return false;
+  if (http->link) {
+    *http->link = http->next;
+    if (http->next) http->next->link = http->link;
+  }
+  http->link = NULL;
+  return true;
 }
 
 static void part_closed(struct sbx_http* http) {

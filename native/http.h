@@ -38,6 +38,17 @@ struct sbx_http_settings {
  * or "host"; for tests). */
 int sbx_http_new(uv_loop_t* loop, const struct sbx_http_settings* settings,
                  struct sbx_http** out);
+/* Clients that are shared, of one loop; zeroed memory is an empty pool. */
+struct sbx_http_pool {
+  struct sbx_http* first;
+};
+/* The pool's client of the same settings and environment, a new one where there
+ * is none. Each user ends his own exchanges, then calls leave; the last one,
+ * for whom it returns true, closes it. */
+int sbx_http_share(struct sbx_http_pool* pool, uv_loop_t* loop,
+                   const struct sbx_http_settings* settings,
+                   struct sbx_http** out);
+bool sbx_http_leave(struct sbx_http* http);
 /* Ends what is open, without events. `cb` when the memory is gone. */
 void sbx_http_close(struct sbx_http* http, void (*cb)(void* arg), void* arg);
 
@@ -107,6 +118,8 @@ int sbx_exchange_finish(struct sbx_exchange* x);
 /* Back-pressure: while paused nothing is read and no idle time counts. on_end
  * may still come where all bytes were handed out, or the connection broke. */
 void sbx_exchange_pause(struct sbx_exchange* x, bool paused);
+/* No further attempt: where it waits for one, it ends with SBX_E_ABORTED. */
+void sbx_exchange_no_retry(struct sbx_exchange* x);
 /* Gives it up at once: no more events, all memory and the connection (unless
  * others use it) go. Also needed after on_end, and allowed in any event. */
 void sbx_exchange_close(struct sbx_exchange* x);

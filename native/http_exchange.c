@@ -1,6 +1,7 @@
 /* One exchange: its attempts on the transport, its times and bounds, and what of
  * it the owner gets to see. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,19 @@ static void expire(struct sbx_exchange* x, const char* what, uint64_t ms) {
                 x->http->provider, what, x->host, (double) ms / 1000);
   error.retryable = true;
   sbx__exchange_end(x, &error);
+}
+
+void sbx_exchange_no_retry(struct sbx_exchange* x) {
+  struct sbx_error error;
+
+  x->attempts = UINT_MAX / 2;
+  if (x->stage != SBX__WAIT) return;
+  sbx_error_set(&error, SBX_E_ABORTED, 0, "http",
+                "%s: the request was given up before its next attempt",
+                x->http->provider);
+  enter(x);
+  sbx__exchange_end(x, &error);
+  leave(x);
 }
 
 static void restart(struct sbx_exchange* x, int64_t ms) {
@@ -403,7 +417,7 @@ static int choose_proxy(struct sbx_exchange* x, const struct sbx_url* url,
 
   if (!proxy) return 0;
   x->spec->proxy = sbx__route_check(proxy, x->proxy_name, error);
-  return x->spec->proxy ? 0 : SBX_E_INVALID_INPUT;
+  return x->spec->proxy ? 0 : error->code;
 }
 
 static int start(struct sbx_exchange* x, const struct sbx_http_request* request,
@@ -412,7 +426,7 @@ static int start(struct sbx_exchange* x, const struct sbx_http_request* request,
   int rc;
 
   x->spec = sbx__request_check(request, &url, error);
-  if (!x->spec) return SBX_E_INVALID_INPUT;
+  if (!x->spec) return error->code;
   memcpy(x->host, url.host, sizeof(x->host));
   if ((rc = choose_proxy(x, &url, error))) return rc;
   if (x->spec->tunnel && sbx__socket_new(x, &url)) return out_of_memory(error);

@@ -85,6 +85,10 @@ struct sbx_http {
   uv_timer_t clock;
   uint64_t armed; /* when the clock fires, 0: never */
   struct sbx_exchange* exchanges;
+  struct sbx_http* next; /* in the pool */
+  struct sbx_http** link; /* NULL: in none */
+  char* key;              /* all that makes a shared one what it is */
+  unsigned users;
   unsigned random;
   bool closing;
   unsigned open_parts; /* clock, transport */

@@ -126,7 +126,7 @@ static int copy_body(struct sbx_transfer_spec* spec,
 /* Transports know "http" and "https": the scheme of a WebSocket becomes theirs. */
 static int copy_url(struct sbx_transfer_spec* spec, const char* text,
                     const struct sbx_url* url) {
-  const char* rest = strchr(text, ':');
+  const char* rest = text + strlen(url->scheme);
   size_t size = strlen(rest) + sizeof("https");
   char* copy = malloc(size);
 

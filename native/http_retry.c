@@ -88,6 +88,18 @@ static int64_t until(const struct sbx_http_head* head, int64_t then) {
   return then > now ? (then - now) * 1000 : 0;
 }
 
+/* "2" or "1.5" as ms, whatever the locale's point is; -1 for anything else. */
+static int64_t read_seconds(const char* text) {
+  int64_t ms = 0, unit = 100;
+
+  for (; isdigit((unsigned char) *text); text++)
+    if (ms <= NAMED_MAX_MS) ms = ms * 10 + (*text - '0') * 1000;
+  if (*text == '.' && isdigit((unsigned char) text[1]))
+    for (text++; isdigit((unsigned char) *text); text++, unit /= 10)
+      ms += (*text - '0') * unit;
+  return *text == '\0' ? ms : -1;
+}
+
 /* ms, or -1 where there is none that can be read. */
 static int64_t read_retry_after(const struct sbx_http_head* head) {
   const char* value = sbx_http_header(head, "retry-after");
@@ -95,10 +107,8 @@ static int64_t read_retry_after(const struct sbx_http_head* head) {
 
   if (!value) return -1;
   if (isdigit((unsigned char) *value)) {
-    char* end;
-    double seconds = strtod(value, &end);
-    if (*end || !(seconds < 1e9)) return *end ? -1 : NAMED_MAX_MS;
-    ms = (int64_t) (seconds * 1000);
+    ms = read_seconds(value);
+    if (ms < 0) return -1;
   } else {
     int64_t then = read_date(value);
     if (then < 0) return -1;

@@ -13,7 +13,13 @@
 #include "sha1.h"
 #include "text.h"
 
-enum { LINE_MAX_LEN = 16384, KEY_LEN = 24, ACCEPT_LEN = 28, GOODBYE_MS = 5000 };
+enum {
+  LINE_MAX_LEN = 16384,
+  KEY_LEN = 24,
+  ACCEPT_LEN = 28,
+  GOODBYE_MS = 5000,
+  PINGS_MAX = 1000 /* whose answers the peer has not read */
+};
 
 struct sbx__socket {
   wslay_event_context_ptr frames;
@@ -29,6 +35,7 @@ struct sbx__socket {
   bool sending; /* messages of the owner wait */
   bool text;
   bool control, fin; /* of the frame that comes */
+  unsigned pings;    /* since all that was to be sent had left */
 };
 
 /* ---- the upgrade ---- */
@@ -187,6 +194,8 @@ static void on_frame_start(
 
   s->control = wslay_is_ctrl_frame(frame->opcode);
   s->fin = frame->fin;
+  if (frame->opcode == WSLAY_PING && ++s->pings > PINGS_MAX)
+    end_with(x, SBX_E_PROVIDER, false, "sends pings and reads no answers");
   if (s->control || x->stage == SBX__OVER) return;
   if (frame->opcode != WSLAY_CONTINUATION_FRAME)
     s->text = frame->opcode == WSLAY_TEXT_FRAME;
@@ -304,6 +313,7 @@ ssize_t sbx__socket_pull(struct sbx_exchange* x, char* out, size_t len) {
     return 0;
   }
   if (n > 0) return n;
+  s->pings = 0;
   if (wslay_event_get_close_received(s->frames)) {
     end_closed(x);
   } else if (s->sending) {
@@ -343,6 +353,7 @@ void sbx__socket_open(struct sbx_exchange* x) {
 void sbx__socket_restart(struct sbx_exchange* x) {
   x->socket->request_sent = 0;
   x->socket->line_len = 0;
+  x->socket->pings = 0;
 }
 
 void sbx__socket_done(struct sbx_exchange* x,
@@ -384,8 +395,11 @@ int sbx__socket_new(struct sbx_exchange* x, const struct sbx_url* url) {
   if (!s) return UV_ENOMEM;
   x->socket = s;
   s->line = malloc(LINE_MAX_LEN);
-  if (!s->line || wslay_event_context_client_init(&s->frames, &callbacks, x))
+  if (!s->line) return UV_ENOMEM;
+  if (wslay_event_context_client_init(&s->frames, &callbacks, x)) {
+    s->frames = NULL; /* it may be left pointing to what is freed */
     return UV_ENOMEM;
+  }
   wslay_event_config_set_no_buffering(s->frames, 1);
   wslay_event_config_set_max_recv_msg_length(s->frames, INT64_MAX);
   return make_request(x, url);

@@ -15,6 +15,7 @@
 
 #include "error.h"
 
+struct sbx_http_pool;
 struct sbx_transport; /* one per client: its connections */
 struct sbx_transfer;  /* one attempt */
 
@@ -112,6 +113,7 @@ struct sbx_http_host {
   void* lender;
   /* The host's own CA roots as PEM, valid until the next call. */
   const char* (*roots)(void* lender, size_t* len);
+  struct sbx_http_pool* pool; /* http.h; of the host's loop */
 };
 
 extern const struct sbx_transport_ops sbx_transport_curl;

@@ -101,22 +101,55 @@ static int read_text(const struct sbx_options* o, const char* option,
   return sbx_options_copy(o, option, value, out);
 }
 
-static int read_key(struct sbx_e2b* e, const struct sbx_options* o,
-                    struct sbx_error* error) {
-  int err = read_text(o, "apiKey", "E2B_API_KEY", NULL, &e->api_key);
-
-  if (err != 0) return no_memory(error);
-  if (e->api_key == NULL || e->api_key[0] == '\0')
+static int check_key(const char* key, struct sbx_error* error) {
+  if (key == NULL || key[0] == '\0')
     return sbx_error_set(error, SBX_E_AUTHENTICATION, 0, "open",
                          "E2B needs an API key: set E2B_API_KEY in the "
                          "environment, or give e2b() the option apiKey. Keys "
                          "are made at https://e2b.dev/dashboard.");
-  for (const char* p = e->api_key; *p != '\0'; p++)
+  for (const char* p = key; *p != '\0'; p++)
     if (*p <= ' ' || *p > '~')
       return sbx_error_set(error, SBX_E_AUTHENTICATION, 0, "open",
                            "The E2B API key (apiKey or E2B_API_KEY) holds "
                            "blanks or characters that no key has: copy it "
                            "again.");
+  return 0;
+}
+
+/* "keyLater": set_secret comes before the first request. */
+static int read_key(struct sbx_e2b* e, const struct sbx_options* o,
+                    struct sbx_error* error) {
+  bool later = sbx_options_bool(o, "keyLater", false);
+
+  if (later)
+    e->api_key = strdup("");
+  else if (read_text(o, "apiKey", "E2B_API_KEY", NULL, &e->api_key) != 0)
+    return no_memory(error);
+  if (later) return e->api_key != NULL ? 0 : no_memory(error);
+  return check_key(e->api_key, error);
+}
+
+static int e2b_set_secret(struct sbx_service_state* s, const char* secret,
+                          struct sbx_error* error) {
+  struct sbx_e2b* e = (struct sbx_e2b*) s;
+  int err = check_key(secret, error);
+  char* copy = err == 0 ? strdup(secret) : NULL;
+
+  if (err != 0) return err;
+  if (copy == NULL) return no_memory(error);
+  free(e->api_key);
+  e->api_key = copy;
+  sbx_e2b_know_secrets(e);
+  return 0;
+}
+
+static int e2b_set_template(struct sbx_service_state* s, const char* id) {
+  struct sbx_e2b* e = (struct sbx_e2b*) s;
+  char* copy = id != NULL ? strdup(id) : NULL;
+
+  if (id != NULL && copy == NULL) return SBX_E_INTERNAL;
+  free(e->layer);
+  e->layer = copy;
   return 0;
 }
 
@@ -256,6 +289,7 @@ static int read_template(struct sbx_e2b* e, const struct sbx_options* o,
                   "must be a template's name or id, or be left out");
   e->secure = sbx_options_bool(o, "secure", true);
   e->auto_pause = sbx_options_bool(o, "autoPause", false);
+  e->computer = sbx_options_bool(o, "computer", false);
   return 0;
 }
 
@@ -282,6 +316,8 @@ static void e2b_free(struct sbx_service_state* s) {
   free(e->domain);
   free(e->sandbox_url);
   free(e->template_id);
+  free(e->layer);
+  free(e->from);
   free(e->user);
   free(e->cwd);
   free(e->token);
@@ -337,7 +373,7 @@ static void e2b_facts(struct sbx_service_state* s, sbx_fact_cb cb, void* arg) {
   char text[64];
 
   if (e->base.id != NULL) cb(arg, "sandboxId", e->base.id);
-  cb(arg, "template", e->template_id);
+  cb(arg, "template", e->from != NULL ? e->from : e->template_id);
   cb(arg, "domain", e->host_domain != NULL ? e->host_domain : e->domain);
   snprintf(text, sizeof(text), "%u", e->timeout_s);
   cb(arg, "timeoutSeconds", text);
@@ -352,7 +388,9 @@ static void e2b_facts(struct sbx_service_state* s, sbx_fact_cb cb, void* arg) {
 
 static const struct sbx_capability* e2b_capabilities(
     struct sbx_service_state* s, size_t* count) {
+  /* The first or the last of them holds. */
   static const struct sbx_capability list[] = {
+      {"computer", "emulated", "by X programs of the template"},
       {"files", "emulated", "file tools are shell programs in the sandbox"},
       {"commands", "native", NULL},
       {"processes", "native", NULL},
@@ -369,13 +407,14 @@ static const struct sbx_capability* e2b_capabilities(
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
       {"pause", "native", NULL},
-      {"watch", "unsupported", "comes with a later version"},
-      {"computer", "unsupported", "comes with a later version"},
+      {"watch", "unsupported", "no file call of this package watches"},
+      {"computer", "unsupported",
+       "only templates with a desktop have one: template \"desktop\", or the "
+       "option computer"},
   };
 
-  (void) s;
-  *count = sizeof(list) / sizeof(list[0]);
-  return list;
+  *count = sizeof(list) / sizeof(list[0]) - 1;
+  return ((struct sbx_e2b*) s)->computer ? list : list + 1;
 }
 
 const struct sbx_service sbx_service_e2b = {
@@ -397,6 +436,8 @@ const struct sbx_service sbx_service_e2b = {
     .snapshot_create = sbx_e2b_snapshot_create,
     .snapshot_delete = sbx_e2b_snapshot_delete,
     .snapshot_list = sbx_e2b_snapshot_list,
+    .set_template = e2b_set_template,
+    .set_secret = e2b_set_secret,
     .set_network = sbx_e2b_set_network,
     .port_url = e2b_port_url,
     .binary_output = true,

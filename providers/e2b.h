@@ -35,9 +35,11 @@ struct sbx_e2b {
   char* domain;
   char* sandbox_url; /* NULL: by the domain */
   char* template_id;
+  char* layer; /* that the next create starts from instead, or NULL */
+  char* from;  /* the one that the machine was made of, or NULL */
   char* user; /* NULL: the template's own */
   char* cwd;  /* the workspace, made with the sandbox */
-  bool debug, secure, auto_pause;
+  bool debug, secure, auto_pause, computer;
   uint32_t timeout_s;
   uint64_t request_ms, slow_ms; /* for what takes the service long */
   struct sbx_json* metadata;    /* an object of strings, or NULL */
@@ -138,6 +140,8 @@ int sbx_e2b_adopt(struct sbx_e2b* e, struct sbx_answer* a,
                   const char* operation, struct sbx_error* error);
 /* Whether this refusal says that the server does not know the call at all. */
 bool sbx_e2b_is_old(const struct sbx_answer* a);
+/* The same, in words: what a proxy on the way answers does not count. */
+bool sbx_e2b_lacks_call(const struct sbx_answer* a);
 
 /* e2b_process.c, e2b_files.c, e2b_snapshot.c */
 struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,

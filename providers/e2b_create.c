@@ -50,7 +50,8 @@ static int send_create(struct create* c, bool old) {
   c->phase = CREATE;
   sbx_e2b_api(e, &r, "POST", old ? "/sandboxes" : "/v2/sandboxes");
   sbx_json_write_object(&w, NULL);
-  sbx_json_write_string(&w, "templateID", e->template_id);
+  sbx_json_write_string(&w, "templateID",
+                        e->from != NULL ? e->from : e->template_id);
   sbx_json_write_integer(&w, "timeout", e->timeout_s);
   write_metadata(c, &w);
   if (e->auto_pause) sbx_json_write_bool(&w, "autoPause", true);
@@ -67,6 +68,9 @@ static int create_begin(struct sbx_unary* u) {
   struct sbx_e2b* e = u->state;
 
   sbx_e2b_forget(e);
+  free(e->from);
+  e->from = e->layer;
+  e->layer = NULL;
   return send_create(c, e->old_server);
 }
 

@@ -18,6 +18,7 @@ struct find {
   char* id;
   struct found best;
   unsigned pages;
+  bool old; /* the first version of the call, which lists what runs */
 };
 
 /* The server decodes the query, then the whole as a form, then each part. */
@@ -38,12 +39,13 @@ static int send_page(struct find* f, const char* next) {
   sbx_text_puts(&text, SBX_E2B_KEY_ID "=");
   encode_twice(&text, f->id);
   filter = sbx_text_take(&text, NULL);
-  sbx_e2b_api(f->unary.state, &r, "GET", "/v2/sandboxes");
+  sbx_e2b_api(f->unary.state, &r, "GET",
+              f->old ? "/sandboxes" : "/v2/sandboxes");
   if (filter == NULL) r.failed = true;
   else sbx_url_query(&r.url, "metadata", filter);
   free(filter);
-  sbx_url_query(&r.url, "state", "running,paused");
-  sbx_url_query(&r.url, "limit", "100");
+  if (!f->old) sbx_url_query(&r.url, "state", "running,paused");
+  if (!f->old) sbx_url_query(&r.url, "limit", "100");
   if (next != NULL) sbx_url_query(&r.url, "nextToken", next);
   r.http.flags = SBX_HTTP_IDEMPOTENT;
   return sbx_unary_send(&f->unary, &r);
@@ -149,6 +151,10 @@ static int find_answer(struct sbx_unary* u, struct sbx_answer* a) {
   struct find* f = (struct find*) u;
   struct sbx_error error;
 
+  if (!f->old && f->pages == 0 && sbx_e2b_lacks_call(a)) {
+    f->old = true;
+    return send_page(f, NULL);
+  }
   if (!sbx_answer_good(a)) return sbx_unary_refused(u);
   if (take_page(f, a, &error) != 0) return sbx_unary_done(u, &error);
   return a->next != NULL ? send_page(f, a->next) : find_done(f);

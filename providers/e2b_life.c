@@ -121,17 +121,21 @@ int sbx_e2b_adopt(struct sbx_e2b* e, struct sbx_answer* a,
 
 /* ---- servers that have only the first version of a call ---- */
 
+bool sbx_e2b_lacks_call(const struct sbx_answer* a) {
+  struct sbx_fault fault = {0};
+
+  if (a->status != 400 && a->status != 404 && a->status != 405) return false;
+  sbx_fault_read(a->body.bytes, a->body.len, &fault);
+  return strstr(fault.message, "no matching operation") != NULL ||
+         strstr(fault.message, "method not allowed") != NULL;
+}
+
 bool sbx_e2b_is_old(const struct sbx_answer* a) {
   struct sbx_fault fault = {0};
-  bool json;
 
-  if (a->status == 405) return true;
-  if (a->status != 404 && a->status != 400) return false;
-  json = sbx_fault_read(a->body.bytes, a->body.len, &fault);
-  if (strstr(fault.message, "no matching operation") != NULL ||
-      strstr(fault.message, "method not allowed") != NULL)
-    return true;
-  return a->status == 404 && !json;
+  if (a->status == 405 || sbx_e2b_lacks_call(a)) return true;
+  return a->status == 404 &&
+         !sbx_fault_read(a->body.bytes, a->body.len, &fault);
 }
 
 /* ---- a sandbox that must be there ---- */

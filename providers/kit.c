@@ -146,6 +146,8 @@ static void make_read(struct sbx_kit_call* call) {
   sbx__command_number(&call->command, read_limit(&call->request));
   sbx__command_number(&call->command, most);
   sbx__command_number(&call->command, most + 1);
+  sbx__command_add(&call->command,
+                   call->request.flags & SBX_FILE_BARE ? "q" : "");
 }
 
 static void make_write(struct sbx_kit_call* call) {
@@ -158,6 +160,7 @@ static void make_write(struct sbx_kit_call* call) {
     sbx__time_format(r->expected_mtime_ms, expected);
   if (r->flags & SBX_FILE_PARENTS) strcat(flags, "m");
   if (r->flags & SBX_FILE_EXCLUSIVE) strcat(flags, "x");
+  if (r->flags & SBX_FILE_BARE) strcat(flags, "q");
   shell(call, scripts);
   add_path(c, r->path);
   sbx__command_add(c, flags);
@@ -213,7 +216,7 @@ static void make_transfer(struct sbx_kit_call* call) {
 static size_t answer_limit(const struct sbx_kit_call* call) {
   switch (call->request.verb) {
     case SBX_FILE_READ:
-      return (size_t)inline_max(call, 16 << 20);
+      return (size_t)inline_max(call, 16 << 20) + PATH_MAX;
     case SBX_FILE_READDIR:
     case SBX_FILE_WALK:
       return SBX__LIST_LIMIT;
@@ -277,6 +280,7 @@ static int make(struct sbx_kit_call* call) {
 
 static bool needs_guard(const struct sbx_file_request* r) {
   return r->verb == SBX_FILE_WRITE && r->flags & SBX_FILE_TEXT &&
+         r->data_len > 0 &&
          memmem(r->data, r->data_len, "\xef\xbf\xbd", 3);
 }
 
@@ -490,6 +494,21 @@ static int take_download(struct sbx_kit_call* call, const char* text,
   return 0;
 }
 
+/* "Q<where it is>", NUL, and its beginning. */
+static int answer_read_bare(struct sbx_kit_call* call, const char* text,
+                            size_t len) {
+  struct sbx__job job = {NULL, &call->request, &call->result, &call->error};
+  const char* nul = len > 0 && text[0] == 'Q' ? memchr(text, 0, len) : NULL;
+  if (!nul) return SBX_E_PROVIDER;
+  size_t path_len = (size_t)(nul - text) - 1;
+  size_t data_len = len - path_len - 2;
+  if (data_len > read_limit(&call->request))
+    return sbx__kit_error(&job, &call->place, "Eps LARGE ", 10);
+  if (data_len > inline_max(call, 16 << 20))
+    return take_download(call, text + 1, path_len);
+  return take_data(call, nul + 1, data_len);
+}
+
 static int answer_read(struct sbx_kit_call* call, const char* text,
                        const char* end) {
   int rc = take_stat(call, &text, end);
@@ -516,9 +535,14 @@ static int answer_one(struct sbx_kit_call* call, const char* text,
   size_t len = (size_t)(end - text);
   switch (call->request.verb) {
     case SBX_FILE_READ:
-      return answer_read(call, text, end);
-    case SBX_FILE_STAT:
+      return call->request.flags & SBX_FILE_BARE
+                 ? answer_read_bare(call, text, len)
+                 : answer_read(call, text, end);
     case SBX_FILE_WRITE:
+      if (!(call->request.flags & SBX_FILE_BARE))
+        return take_stat(call, &text, end);
+      return len == 1 && text[0] == 'K' ? 0 : SBX_E_PROVIDER;
+    case SBX_FILE_STAT:
     case SBX_FILE_APPEND:
       return take_stat(call, &text, end);
     case SBX_FILE_EXISTS:
@@ -580,7 +604,8 @@ int sbx_kit_call_ran(struct sbx_kit_call* call, int exit_code,
     return call->guard->phase == PHASE_DONE ? guard_end(call) : 0;
   }
   if (call->phase != PHASE_RUN) return call->code;
-  if (sbx__answer_end(&call->answer, &text, &len) < 0)
+  bool cut = call->request.verb == SBX_FILE_READ && exit_code != 0;
+  if (cut || sbx__answer_end(&call->answer, &text, &len) < 0)
     return fail_no_answer(call, exit_code, stderr_text, stderr_len);
   return take_answer(call, text, len);
 }

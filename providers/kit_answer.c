@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../native/base64.h"
+
 /* --- between the marks ---------------------------------------------------- */
 
 void sbx__answer_start(struct sbx__answer* a, const char* nonce, bool base64,
@@ -71,35 +73,6 @@ static char* find_last(char* data, size_t len, const char* want,
   }
 }
 
-static int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  return c == '/' ? 63 : -1;
-}
-
-/* In place. Padding ends it; anything else is no base64. */
-static int base64_decode(char* data, size_t* len) {
-  size_t out = 0, in = 0;
-  uint32_t bits = 0;
-  unsigned count = 0;
-  for (; in < *len && data[in] != '='; in++) {
-    if (strchr("\r\n \t", data[in]) && data[in]) continue;
-    int value = base64_value(data[in]);
-    if (value < 0) return SBX_E_PROVIDER;
-    bits = bits << 6 | (uint32_t)value;
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    data[out++] = (char)(bits >> count);
-  }
-  for (; in < *len; in++)
-    if (!data[in] || !strchr("=\r\n \t", data[in])) return SBX_E_PROVIDER;
-  *len = out;
-  return 0;
-}
-
 /* ")SBX<nonce>" or "}<nonce>" cuts the payload's end. */
 static int answer_cut(const struct sbx__answer* a, char kind, size_t* len) {
   char mark[SBX__NONCE_SIZE + 8];
@@ -120,8 +93,11 @@ static int answer_cut(const struct sbx__answer* a, char kind, size_t* len) {
 static int answer_decode(struct sbx__answer* a) {
   size_t size = strlen(a->mark);
   int rc = answer_cut(a, '}', &a->len);
-  if (rc == 0) rc = base64_decode(a->data, &a->len);
   if (rc < 0) return rc;
+  /* In place: what comes out is behind what was read. */
+  if (sbx_base64_decode(a->data, a->len, SBX_BASE64_BARE | SBX_BASE64_LINES,
+                        a->data, &a->len) != 0)
+    return SBX_E_PROVIDER;
   a->mark[size - 1] = '(';
   char* found = memmem(a->data, a->len, a->mark, size);
   if (!found) return SBX_E_PROVIDER;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "../native/base64.h"
 #include "../native/utf8.h"
 
 static const char system_folders[] =
@@ -103,22 +104,10 @@ void sbx__command_arg(struct sbx__command* c, const char* text, size_t len) {
 
 void sbx__command_base64(struct sbx__command* c, const void* data,
                          size_t len) {
-  static const char digits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const unsigned char* in = data;
+  size_t size = SBX_BASE64_ENCODED(len);
   start(c);
-  char* out = reserve(c, (len + 2) / 3 * 4);
-  for (size_t i = 0; out && i < len; i += 3) {
-    size_t left = len - i;
-    uint32_t bits = (uint32_t)in[i] << 16;
-    if (left > 1) bits |= (uint32_t)in[i + 1] << 8;
-    if (left > 2) bits |= in[i + 2];
-    *out++ = digits[bits >> 18];
-    *out++ = digits[bits >> 12 & 63];
-    *out++ = left > 1 ? digits[bits >> 6 & 63] : '=';
-    *out++ = left > 2 ? digits[bits & 63] : '=';
-    c->len += 4;
-  }
+  char* out = reserve(c, size);
+  if (out) c->len += sbx_base64_encode(data, len, 0, out);
   end(c);
 }
 

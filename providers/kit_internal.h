@@ -34,7 +34,6 @@ enum sbx__script {
   SBX__SH_TRANSFER,
   SBX__SH_LIST,
   SBX__SH_GATHER,
-  SBX__SH_START,
   SBX__SH_RUN,
   SBX__SH_TREE,
   SBX__SH_JOB,

@@ -258,14 +258,19 @@ static int plain_names(struct items* items, const char** at,
   }
 }
 
+/* The blank behind a number of at most `most` digits. */
+static const char* number_end(const char* at, const char* end, size_t most) {
+  size_t len = (size_t)(end - at);
+  return memchr(at, ' ', len < most + 1 ? len : most + 1);
+}
+
 /* Facts come in the order of the names, without those that have vanished. */
 static void plain_facts(struct items* items, const char* at,
                         const char* end) {
   for (size_t i = 0; i < items->count && at < end; i++) {
     struct sbx__entry* e = &items->list[i].entry;
-    const char* space = memchr(at, ' ', (size_t)(end - at));
-    const char* second =
-        space ? memchr(space + 1, ' ', (size_t)(end - space - 1)) : NULL;
+    const char* space = number_end(at, end, 8);
+    const char* second = space ? number_end(space + 1, end, 19) : NULL;
     if (!second || (size_t)(end - second) < e->name_len + 4) return;
     const char* name = second + 1;
     if (memcmp(name, "./", 2) != 0 ||

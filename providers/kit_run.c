@@ -93,16 +93,14 @@ static void add_seconds(struct sbx__command* c, uint64_t ms) {
 static void make_argv(struct sbx__command* c,
                       const struct sbx_kit_place* place, const char* nonce,
                       const struct sbx_kit_run_spec* spec) {
-  static const enum sbx__script start[] = {SBX__SH_START, SBX__SH_END};
   static const enum sbx__script plain[] = {SBX__SH_RUN, SBX__SH_END};
   static const enum sbx__script limited[] = {SBX__SH_TREE, SBX__SH_RUN,
                                              SBX__SH_END};
   uint64_t limit = spec->terminal ? 0 : spec->timeout_ms;
   sbx__command_add(c, "/bin/sh");
   sbx__command_add(c, "-c");
-  sbx__command_scripts(c, start);
-  sbx__command_add(c, "sbx");
   sbx__command_scripts(c, limit ? limited : plain);
+  sbx__command_add(c, "sbx-run");
   sbx__command_add(c, nonce);
   sbx__command_add(c, sbx__kit_tools(place));
   sbx__command_add(c, sbx__kit_folder(place));

@@ -57,7 +57,8 @@ struct sbx_kit_run_exit {
 /* Called from feed and ended only. `bytes` are valid during the call. */
 struct sbx_kit_run_events {
   void* data;
-  /* SPOOL: where it starts was entered, the command is next. May be NULL. */
+  /* SPOOL: where it starts was entered, its record is there, the command is
+   * next. May be NULL. */
   void (*on_began)(void* data);
   /* stream: 0 stdout, 1 stderr. */
   void (*on_output)(void* data, int stream, const char* bytes, size_t len);
@@ -137,6 +138,7 @@ struct sbx_kit_process {
   int64_t started_ms;
   bool running;
   bool spooled;
+  bool terminal;
   int exit_code; /* not running; -1: unknown */
   const char* command; /* argv joined by spaces, at most 4 KiB */
 };

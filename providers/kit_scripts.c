@@ -30,7 +30,6 @@ SCRIPT(folder);
 SCRIPT(transfer);
 SCRIPT(list);
 SCRIPT(gather);
-SCRIPT(start);
 SCRIPT(run);
 SCRIPT(tree);
 SCRIPT(job);
@@ -52,7 +51,6 @@ static const struct {
     [SBX__SH_APPEND] = TEXT(append),   [SBX__SH_FOLDER] = TEXT(folder),
     [SBX__SH_TRANSFER] = TEXT(transfer), [SBX__SH_LIST] = TEXT(list),
     [SBX__SH_GATHER] = TEXT(gather),
-    [SBX__SH_START] = TEXT(start),
     [SBX__SH_RUN] = TEXT(run),
     [SBX__SH_TREE] = TEXT(tree),
     [SBX__SH_JOB] = TEXT(job),

@@ -51,6 +51,7 @@ struct local {
   char* layer;                      /* template of the next start, or NULL */
   char* protected;                  /* paths that are read-only inside, or NULL */
   char* existing; /* those of the list that were there at the first start */
+  bool repository; /* there was a .git at this start */
   enum state state;
   enum sbx_level level; /* of the start under way, or of what runs */
   bool falling;         /* to level landlock, once the first try is gone */
@@ -84,6 +85,7 @@ struct preparing {
   const char* layer;
   char* protected;
   char* existing;
+  bool repository;
   struct sbx_local_folder folder;
   struct sbx_config* config;
   struct sbx_view view;
@@ -276,6 +278,7 @@ static void add_layer(struct preparing* p) {
 
 static void add_protected(struct preparing* p) {
   p->existing = sbx_local_protect_existing(p->options);
+  p->repository = sbx_local_protect_repository(p->options);
   if (p->options->level != SBX_LEVEL_FULL) return;
   sbx_local_protect_add(p->options, p->config);
   p->protected = sbx_local_protect_present(p->options);
@@ -645,6 +648,7 @@ static void take_prepared(struct local* l, struct preparing* p) {
   l->view = p->view;
   free(l->protected);
   l->protected = p->protected;
+  l->repository = p->repository;
   if (l->existing == NULL) l->existing = p->existing;
   else free(p->existing);
   if (fell && p->err != 0)
@@ -1059,7 +1063,8 @@ static int local_file_try(struct sbx_sandbox* s, int scope,
   scope = route(l, scope, &routed, error);
   if (scope < 0) return scope;
   if (scope == 0) {
-    int rc = sbx_local_protect_check(&l->options, &routed, error);
+    int rc = sbx_local_protect_check(&l->options, l->repository, &routed,
+                                     error);
 
     if (rc != 0) return rc;
   }

@@ -188,12 +188,17 @@ static bool below(const char* path, const char* top) {
          (path[len] == '\0' || path[len] == '/');
 }
 
+bool sbx_local_protect_repository(const struct sbx_local_options* o) {
+  return has_come(o, ".git");
+}
+
 static const char* protector(const struct sbx_local_options* o,
-                             const char* path, bool goes) {
+                             bool repository, const char* path, bool goes) {
   if (path == NULL) return NULL;
   for (size_t i = 0; i < o->protect.len; i++) {
     const char* p = o->protect.items[i];
 
+    if (!o->protects && !repository && below(p, ".git")) continue;
     if (below(path, p)) return p;
     /* What holds it may not go either. */
     if (goes && below(p, path) && is_there(o, p)) return p;
@@ -202,6 +207,7 @@ static const char* protector(const struct sbx_local_options* o,
 }
 
 int sbx_local_protect_check(const struct sbx_local_options* o,
+                            bool repository,
                             const struct sbx_file_request* request,
                             struct sbx_error* error) {
   bool goes = request->verb == SBX_FILE_MOVE ||
@@ -211,9 +217,10 @@ int sbx_local_protect_check(const struct sbx_local_options* o,
 
   if (o->protect.len == 0 || !changes(request->verb)) return 0;
   if (request->verb != SBX_FILE_COPY)
-    found = protector(o, request->path, goes);
+    found = protector(o, repository, request->path, goes);
   if (found == NULL)
-    found = protector(o, request->to, request->verb == SBX_FILE_MOVE);
+    found = protector(o, repository, request->to,
+                      request->verb == SBX_FILE_MOVE);
   if (found == NULL) return 0;
   return sbx_error_set(error, SBX_E_ACCESS, EROFS, "files.protect",
                        "/%s is protected, because this machine may run it "

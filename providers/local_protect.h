@@ -24,8 +24,14 @@ char* sbx_local_protect_existing(const struct sbx_local_options* o);
 char* sbx_local_protect_created(const struct sbx_local_options* o,
                                 const char* before);
 
+/* Whether there is a .git. Where there was none at the start, a new one is the
+ * sandbox's own, whichever way it is made: nothing of it is refused by the
+ * default list. */
+bool sbx_local_protect_repository(const struct sbx_local_options* o);
+
 /* 0, or a refusal of a request that would change a protected path. */
 int sbx_local_protect_check(const struct sbx_local_options* o,
+                            bool repository,
                             const struct sbx_file_request* request,
                             struct sbx_error* error);
 

@@ -108,6 +108,12 @@ struct sbx_provider {
   void (*pause)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
   void (*unpause)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
 
+  /* Both may be NULL. The secret of the account from the next request on, and
+   * whether something that no caller waits for wants a new one. */
+  int (*set_secret)(struct sbx_sandbox* s, const char* secret,
+                    struct sbx_error* error);
+  bool (*is_stale)(struct sbx_sandbox* s);
+
   /* Frees the object; ends what runs, without keeping the loop busy for it
    * longer than needed. From any state. */
   void (*close)(struct sbx_sandbox* s, sbx_done_cb cb, void* arg);
@@ -137,14 +143,14 @@ struct sbx_provider {
                 struct sbx_process** out, struct sbx_error* error);
 
   /* Snapshots. `store`: where the provider keeps them, if that is a folder of
-   * this machine. Returns 0, or a negative code, `error` filled and calls
+   * this machine; "": where it knows itself, or its service. Returns 0, or a negative code, `error` filled and calls
    * nothing. */
   int (*snapshot)(struct sbx_sandbox* s, enum sbx_snapshot_verb verb,
                   const char* store, const char* id, sbx_snapshot_cb cb,
                   void* arg, struct sbx_error* error);
 
-  /* May be NULL. The next create starts with this layer's files, if it can; the
-   * fact "template" then says so. */
+  /* May be NULL. The next create starts with this layer's files, if it can (at a
+   * service: from the snapshot of that id); the fact "template" then says so. */
   int (*use_layer)(struct sbx_sandbox* s, const char* path);
 
   /* Ports. Exposing one again gives the same address; all end with stop. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../native/transport.h"
 #include "remote_internal.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
   LIFE_MS = 60000,
   STOP_GRACE_MS = 2000,
   STOP_WAIT_MS = 6000,
+  SYNC_MS = 10000,
   OTHERS_MS = 20000 /* for what the sandbox says that runs in it */
 };
 
@@ -93,13 +95,24 @@ static void stop_works(struct sbx_remote* r, const struct sbx_error* error) {
   while ((w = older_than(r, age)) != NULL) w->stop(w, &copy);
 }
 
+/* All sandboxes of a host have one: its connections and TLS sessions serve them
+ * all. */
+static int open_client(struct sbx_remote* r) {
+  const struct sbx_http_settings* settings = &r->settings;
+
+  if (settings->host != NULL && settings->host->pool != NULL)
+    return sbx_http_share(settings->host->pool, r->base.loop, settings,
+                          &r->http);
+  return sbx_http_new(r->base.loop, settings, &r->http);
+}
+
 int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
                       uint64_t deadline_ms,
                       const struct sbx_drive_events* events,
                       struct sbx_drive** out, struct sbx_error* error) {
   int rc = 0;
 
-  if (r->http == NULL) rc = sbx_http_new(r->base.loop, &r->settings, &r->http);
+  if (r->http == NULL) rc = open_client(r);
   if (rc != 0 || machine == NULL) {
     if (machine != NULL) machine->free(machine);
     *out = NULL;
@@ -209,6 +222,8 @@ struct life {
   struct sbx_error first; /* told when what follows does not help */
   struct sbx_kit_process* others; /* to end */
   size_t others_len, others_at;
+  struct sbx__command* sync;
+  void (*synced)(struct life* l);
   uint64_t others_due;
 };
 
@@ -225,6 +240,13 @@ static void on_life_timer_closed(uv_handle_t* handle) {
   if (l->over) life_free(l);
 }
 
+/* Its memory stays until the handle is closed. */
+static void life_timer_close(struct life* l) {
+  uv_handle_t* timer = (uv_handle_t*) &l->timer;
+
+  if (l->timed && !uv_is_closing(timer)) uv_close(timer, on_life_timer_closed);
+}
+
 /* The last touch. */
 static void life_finish(struct life* l, const struct sbx_error* error) {
   sbx_done_cb done = l->done;
@@ -239,6 +261,7 @@ static void life_finish(struct life* l, const struct sbx_error* error) {
   }
   sbx__remote_unlink(&l->work);
   if (l->drive != NULL) sbx_drive_close(l->drive);
+  if (l->sync != NULL) sbx__command_close(l->sync);
   l->over = true;
   if (!l->timed) life_free(l);
   if (done != NULL)
@@ -251,7 +274,7 @@ static void life_stop(struct sbx__remote_work* w,
                       const struct sbx_error* error) {
   struct life* l = (struct life*) w;
 
-  if (l->timed) uv_close((uv_handle_t*) &l->timer, on_life_timer_closed);
+  life_timer_close(l);
   if (error == NULL) {
     l->done = NULL;
     l->found_cb = NULL;
@@ -574,6 +597,37 @@ static void on_other_ended(void* arg, const struct sbx_error* error,
   end_next(arg);
 }
 
+static int on_sync_bytes(void* data, const char* bytes, size_t len) {
+  (void) data;
+  (void) bytes;
+  (void) len;
+  return 0;
+}
+
+static void on_synced(void* data, const struct sbx__command_end* end) {
+  struct life* l = data;
+
+  (void) end; /* it is a precaution */
+  l->sync = NULL;
+  l->synced(l);
+}
+
+/* Services have lost files that a machine had not written when it was paused. */
+static void sync_then(struct life* l, void (*next)(struct life* l)) {
+  static const char* const argv[] = {"/bin/sync"};
+  struct sbx__command_spec spec = {.argv = argv, .argc = 1,
+                                   .timeout_ms = SYNC_MS,
+                                   .operation = "stop"};
+  struct sbx__command_events events = {l, on_sync_bytes, on_synced};
+  struct sbx_error error;
+
+  l->synced = next;
+  if (sbx__command_start(l->remote, &spec, &events, &l->sync, &error) == 0)
+    return;
+  l->sync = NULL;
+  next(l);
+}
+
 static void stop_machine(struct life* l) {
   struct sbx_remote* r = l->remote;
 
@@ -588,7 +642,7 @@ static void end_next(struct life* l) {
     l->others_at++;
   if (l->others_at == l->others_len ||
       uv_now(l->remote->base.loop) > l->others_due) {
-    stop_machine(l);
+    sync_then(l, stop_machine);
     return;
   }
   sbx__remote_place(l->remote, 0, &place);
@@ -625,9 +679,11 @@ static void end_others(struct life* l) {
   sbx__job_run(l->remote, job, "stop", on_others_listed, l);
 }
 
+/* The one that waits; a find, for one, may be under way beside it. */
 static struct life* stopping_of(struct sbx_remote* r) {
   for (struct sbx__remote_work* w = r->works; w != NULL; w = w->next)
-    if (w->stop == life_stop) return (struct life*) w;
+    if (w->stop == life_stop && ((struct life*) w)->timed)
+      return (struct life*) w;
   return NULL;
 }
 
@@ -635,8 +691,8 @@ static void on_quiet(struct sbx_remote* r) {
   struct life* l = stopping_of(r);
 
   r->on_quiet = NULL;
-  if (l == NULL) return;
-  if (l->timed) uv_close((uv_handle_t*) &l->timer, on_life_timer_closed);
+  if (l == NULL || uv_is_closing((uv_handle_t*) &l->timer)) return;
+  life_timer_close(l);
   end_others(l);
 }
 
@@ -715,6 +771,10 @@ static void on_unpaused(struct life* l, const struct sbx_error* error) {
   life_finish(l, error);
 }
 
+static void pause_machine(struct life* l) {
+  life_run(l, l->remote->service->stop(l->remote->account), on_paused);
+}
+
 static struct life* pausing_new(struct sbx_remote* r, const char* operation,
                                 bool paused, sbx_done_cb cb, void* arg) {
   struct sbx_error error;
@@ -738,7 +798,7 @@ void sbx_remote_pause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (l == NULL) return;
   r->paused = true; /* streams may be cut before the answer comes */
   sbx__remote_hold_all(r, true);
-  life_run(l, r->service->stop(r->account), on_paused);
+  sync_then(l, pause_machine);
 }
 
 void sbx_remote_unpause(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
@@ -788,12 +848,6 @@ void sbx_remote_destroy(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   life_run(l, r->service->destroy(r->account), on_destroyed);
 }
 
-struct closing {
-  struct sbx_remote* remote;
-  sbx_done_cb cb;
-  void* arg;
-};
-
 static void remote_free(struct sbx_remote* r) {
   if (r->account != NULL) r->service->free(r->account);
   free(r->ca_file);
@@ -806,18 +860,34 @@ static void remote_free(struct sbx_remote* r) {
   free(r);
 }
 
-static void on_http_closed(void* arg) {
-  struct closing* c = arg;
+static void finish_close(struct sbx_remote* r) {
+  sbx_done_cb cb = r->on_closed;
+  void* arg = r->closed_arg;
 
-  remote_free(c->remote);
-  c->cb(c->arg, NULL);
-  free(c);
+  if (!r->http_closed || r->pools > 0) return;
+  remote_free(r);
+  cb(arg, NULL);
+}
+
+void sbx__remote_pool(struct sbx_remote* r, bool begins) {
+  if (begins) {
+    r->pools++;
+    return;
+  }
+  r->pools--;
+  finish_close(r);
+}
+
+static void on_http_closed(void* arg) {
+  struct sbx_remote* r = arg;
+
+  r->http_closed = true;
+  finish_close(r);
 }
 
 /* The machine is left to itself: that a host goes away ends nothing there. */
 void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   struct sbx_remote* r = (struct sbx_remote*) s;
-  struct closing* c = malloc(sizeof(*c));
   struct sbx_error closed;
 
   sbx_error_set(&closed, SBX_E_ABORTED, 0, "close", "The sandbox was closed.");
@@ -828,15 +898,12 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (r->touching != NULL) sbx_drive_close(r->touching);
   if (r->probing != NULL) sbx_drive_close(r->probing);
   r->touching = r->probing = NULL;
-  if (c == NULL) {
-    cb(arg, NULL); /* and the memory stays lost */
-    return;
-  }
-  *c = (struct closing){r, cb, arg};
-  if (r->http != NULL)
-    sbx_http_close(r->http, on_http_closed, c);
+  r->on_closed = cb;
+  r->closed_arg = arg;
+  if (r->http != NULL && sbx_http_leave(r->http))
+    sbx_http_close(r->http, on_http_closed, r);
   else
-    sbx__remote_soon(r->base.loop, on_http_closed, c);
+    sbx__remote_soon(r->base.loop, on_http_closed, r);
 }
 
 /* ---- is it there? ---- */
@@ -886,6 +953,8 @@ static void on_probe_done(void* data, const struct sbx_error* error) {
 
   if (error == NULL)
     life = r->probe_found ? SBX__REMOTE_ALIVE : SBX__REMOTE_DEAD;
+  else if (error->code == SBX_E_AUTHENTICATION)
+    r->stale = true;
   sbx_drive_close(r->probing);
   r->probing = NULL;
   tell_probed(r, life);
@@ -929,12 +998,42 @@ void sbx__remote_forget_probe(struct sbx_remote* r, void* arg) {
   }
 }
 
+/* ---- the account ---- */
+
+int sbx_remote_use_layer(struct sbx_sandbox* s, const char* id) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+
+  if (r->service->set_template == NULL) return SBX_E_UNSUPPORTED;
+  return r->service->set_template(r->account, id);
+}
+
+int sbx_remote_set_secret(struct sbx_sandbox* s, const char* secret,
+                          struct sbx_error* error) {
+  struct sbx_remote* r = (struct sbx_remote*) s;
+  int rc;
+
+  if (r->service->set_secret == NULL)
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, "open",
+                         "%s has no secret that could change.",
+                         r->service->title);
+  rc = r->service->set_secret(r->account, secret, error);
+  if (rc != 0 || !r->stale) return rc;
+  r->stale = false;
+  r->touched = 0; /* the next use extends its time */
+  return 0;
+}
+
+bool sbx_remote_is_stale(struct sbx_sandbox* s) {
+  return ((struct sbx_remote*) s)->stale;
+}
+
 /* ---- its time ---- */
 
 static void on_touched(void* data, const struct sbx_error* error) {
   struct sbx_remote* r = data;
 
-  (void) error; /* the next use tries again */
+  /* Otherwise the next use tries again. */
+  if (error != NULL && error->code == SBX_E_AUTHENTICATION) r->stale = true;
   sbx_drive_close(r->touching);
   r->touching = NULL;
 }

@@ -37,6 +37,10 @@ int sbx_remote_attach(struct sbx_sandbox* s, uint32_t pid,
                       const struct sbx_process_spec* spec,
                       const struct sbx_process_events* events,
                       struct sbx_process** out, struct sbx_error* error);
+int sbx_remote_use_layer(struct sbx_sandbox* s, const char* id);
+int sbx_remote_set_secret(struct sbx_sandbox* s, const char* secret,
+                          struct sbx_error* error);
+bool sbx_remote_is_stale(struct sbx_sandbox* s);
 int sbx_remote_snapshot(struct sbx_sandbox* s, enum sbx_snapshot_verb verb,
                         const char* store, const char* id, sbx_snapshot_cb cb,
                         void* arg, struct sbx_error* error);
@@ -55,6 +59,9 @@ const struct sbx_capability* sbx_remote_capabilities(struct sbx_sandbox* s,
   .resume = sbx_remote_connect, .destroy = sbx_remote_destroy,  \
   .pause = sbx_remote_pause, .unpause = sbx_remote_unpause,     \
   .touch = sbx_remote_touch, .close = sbx_remote_close,         \
+  .use_layer = sbx_remote_use_layer,                            \
+  .set_secret = sbx_remote_set_secret,                          \
+  .is_stale = sbx_remote_is_stale,                              \
   .file_try = sbx_remote_file_try, .file = sbx_remote_file,     \
   .spawn = sbx_remote_spawn,                                    \
   .list = sbx_remote_list, .attach = sbx_remote_attach,         \

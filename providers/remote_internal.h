@@ -48,6 +48,7 @@ struct sbx_remote {
   enum sbx__remote_state state;
   bool closing;
   bool paused; /* streams are cut, and come back with unpause */
+  bool stale;  /* its time could not be extended for want of a new secret */
   struct sbx_error error; /* LOST */
   uint64_t touched;       /* uv_now of the last extension of its time */
   struct sbx_drive* touching;
@@ -58,13 +59,20 @@ struct sbx_remote {
   uint64_t age; /* raised when all works are stopped */
   uint64_t round; /* raised by each walk over them */
   size_t processes; /* that have not settled */
+  size_t pools;     /* requests of ours that the thread pool has */
   void (*on_quiet)(struct sbx_remote* r); /* when there are none any more */
+  sbx_done_cb on_closed;
+  void* closed_arg;
+  bool http_closed;
 };
 
 /* ---- remote.c ---- */
 
 void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w);
 void sbx__remote_unlink(struct sbx__remote_work* w);
+/* A request of the thread pool begins or ends; the sandbox is closed only when
+ * none is left. The end may be the last touch of `r`. */
+void sbx__remote_pool(struct sbx_remote* r, bool begins);
 
 /* Runs a machine (NULL: there was no memory). 0, or a negative code with
  * `error`. */
@@ -154,6 +162,12 @@ typedef void (*sbx__job_cb)(void* arg, const struct sbx_error* error,
                             const struct sbx_kit_job_result* result);
 void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
                   const char* operation, sbx__job_cb cb, void* arg);
+
+/* ---- remote_kept.c: CREATE, DELETE and LIST by the service itself ---- */
+
+int sbx__remote_kept(struct sbx_remote* r, enum sbx_snapshot_verb verb,
+                     const char* operation, const char* id, sbx_snapshot_cb cb,
+                     void* arg, struct sbx_error* error);
 
 /* ---- remote_process.c ---- */
 

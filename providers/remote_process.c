@@ -65,7 +65,7 @@ struct remote_process {
   bool limited;
   uint64_t limit_left; /* while the sandbox is paused */
   uv_timer_t retry;
-  bool retrying;
+  bool retrying; /* the handle is open */
   unsigned holds; /* handles, jobs and callbacks that need the memory */
 };
 
@@ -149,7 +149,8 @@ static void send_pieces(struct remote_process* p, struct pending_write* w) {
   }
 }
 
-static void input_pump(struct remote_process* p) {
+/* Whoever is told that something was written may close the process. */
+static void input_pump_held(struct remote_process* p) {
   struct pending_write* w = p->first;
 
   if (p->drive == NULL || p->pid == 0 || !p->stdin_open) return;
@@ -161,9 +162,15 @@ static void input_pump(struct remote_process* p) {
   while (p->first != NULL && p->first->sent == p->first->len &&
          p->first->on_way == 0)
     write_done(write_take(p), 0);
-  if (w != NULL || !p->eof_wanted || p->eof_sent) return;
+  if (w != NULL || !p->eof_wanted || p->eof_sent || p->drive == NULL) return;
   p->eof_sent = true;
   sbx_drive_input(p->drive, SBX_INPUT_EOF, NULL, 0);
+}
+
+static void input_pump(struct remote_process* p) {
+  p->holds++;
+  input_pump_held(p);
+  release(p);
 }
 
 static void on_written(struct remote_process* p, const char* bytes,
@@ -171,6 +178,7 @@ static void on_written(struct remote_process* p, const char* bytes,
   uint32_t count = 0;
 
   if (len >= sizeof(count)) memcpy(&count, bytes, sizeof(count));
+  p->holds++;
   while (count > 0 && p->first != NULL && p->first->on_way > 0) {
     struct pending_write* w = p->first;
 
@@ -179,7 +187,16 @@ static void on_written(struct remote_process* p, const char* bytes,
     p->on_way--;
     if (w->sent == w->len && w->on_way == 0) write_done(write_take(p), 0);
   }
-  input_pump(p);
+  input_pump_held(p);
+  release(p);
+}
+
+/* The stream broke: nobody knows whether what was on its way has arrived, and
+ * none of it will be told as written. */
+static void input_cut(struct remote_process* p) {
+  p->on_way = 0;
+  while (p->first != NULL && p->first->on_way > 0)
+    write_done(write_take(p), UV_ECONNRESET);
 }
 
 static int remote_write(struct sbx_process* base, const void* bytes,
@@ -462,7 +479,6 @@ static void come_back(struct remote_process* p);
 static void on_retry(uv_timer_t* timer) {
   struct remote_process* p = timer->data;
 
-  timer_close(&p->retry, &p->retrying);
   come_back(p);
 }
 
@@ -584,17 +600,20 @@ static int follow(struct remote_process* p, struct sbx_error* error) {
 
 static void come_back(struct remote_process* p) {
   const struct sbx_service* service = p->remote->service;
+  bool follows = p->spooled || p->gone || service->attach == NULL;
   struct sbx_error error;
   int rc;
 
   p->holds++;
   sbx__process_spawned(&p->base, p->pid); /* for all that is known */
+  input_cut(p);
+  if (follows) input_end(p, UV_EPIPE); /* it has no way in */
   if (p->base.closed || p->base.settled) {
     release(p);
     return;
   }
   release(p);
-  if (p->spooled || p->gone || service->attach == NULL) {
+  if (follows) {
     rc = follow(p, &error);
     if (p->gone && !p->spooled) p->lossy = true;
   } else {
@@ -647,6 +666,74 @@ static void kill_now(struct remote_process* p) {
   sbx__job_run(p->remote, job, "processes.kill", on_killed, p);
 }
 
+/* A start that nobody waits for any more: should it become a command, that is
+ * killed. */
+struct orphan {
+  struct sbx__remote_work work; /* first */
+  struct sbx_remote* remote;
+  struct sbx_drive* drive;
+};
+
+static void orphan_end(struct orphan* o) {
+  sbx__remote_unlink(&o->work);
+  sbx_drive_close(o->drive);
+  free(o);
+}
+
+static void on_orphan_stop(struct sbx__remote_work* w,
+                           const struct sbx_error* error) {
+  (void) error;
+  orphan_end((struct orphan*) w);
+}
+
+static void on_orphan_done(void* data, const struct sbx_error* error) {
+  (void) error;
+  orphan_end(data);
+}
+
+static void on_orphan_killed(void* arg, const struct sbx_error* error,
+                             const struct sbx_kit_job_result* result) {
+  (void) arg;
+  (void) error;
+  (void) result;
+}
+
+static void on_orphan_emit(void* data, int64_t what, const char* bytes,
+                           size_t len) {
+  struct orphan* o = data;
+  struct sbx_remote* r = o->remote;
+  struct sbx_kit_place place;
+  struct sbx_kit_job* job = NULL;
+  uint32_t pid = 0;
+
+  if (what != SBX_EMIT_PID || len < sizeof(pid)) return;
+  memcpy(&pid, bytes, sizeof(pid));
+  orphan_end(o);
+  sbx__remote_place(r, 0, &place);
+  if (sbx_kit_job_kill(&place, pid, 0, 0, &job) != 0) job = NULL;
+  sbx__job_run(r, job, "processes.kill", on_orphan_killed, NULL);
+}
+
+/* The service has not told yet whether it runs. */
+static void give_up(struct remote_process* p) {
+  struct orphan* o = calloc(1, sizeof(*o));
+  struct sbx_drive_events events = {o, on_orphan_emit, on_orphan_done};
+
+  timer_start(p, &p->limit, &p->limited, on_kill_wait, 0);
+  sbx_drive_no_retry(p->drive);
+  if (o == NULL) {
+    drop_drive(p);
+    return;
+  }
+  o->work.stop = on_orphan_stop;
+  o->remote = p->remote;
+  o->drive = p->drive;
+  p->drive = NULL;
+  sbx__remote_link(o->remote, &o->work);
+  sbx_drive_retell(o->drive, &events);
+  sbx_drive_pause(o->drive, false);
+}
+
 static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
   struct remote_process* p = (struct remote_process*) base;
 
@@ -656,6 +743,8 @@ static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
   p->end_grace = grace_ms;
   if (p->pid != 0)
     kill_now(p);
+  else if (grace_ms == 0 && p->drive != NULL)
+    give_up(p);
   else
     timer_start(p, &p->limit, &p->limited, on_kill_wait, UNBORN_MS);
   return 0;
@@ -750,7 +839,8 @@ static void hold(struct remote_process* p, bool held) {
     uv_timer_start(&p->limit, p->ending ? on_kill_wait : on_timeout,
                    p->limit_left, 0);
   }
-  if (held || p->drive != NULL || p->retrying || p->pid == 0) return;
+  if (held || p->drive != NULL || p->pid == 0) return;
+  if (p->retrying && uv_is_active((uv_handle_t*) &p->retry)) return;
   p->tries = 0;
   come_back(p);
 }
@@ -956,7 +1046,8 @@ static void tell_list(const struct listing* l,
   for (size_t i = 0; i < result->count; i++) {
     const struct sbx_kit_process* one = &result->list[i];
 
-    if (!one->spooled) continue; /* in the foreground of another host */
+    if (!one->spooled && !one->terminal)
+      continue; /* in the foreground of another host */
     list[count++] = (struct sbx_listed){.pid = one->pid,
                                   .command = one->command,
                                   .started_ms = one->started_ms,

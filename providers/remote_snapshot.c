@@ -191,14 +191,17 @@ static bool moved_well(struct snap* s, const struct sbx_error* error) {
 static void pool(struct snap* s, uv_work_cb work, uv_after_work_cb after) {
   s->pool.data = s;
   s->pooled = true;
-  if (uv_queue_work(s->remote->base.loop, &s->pool, work, after) == 0) return;
-  s->pooled = false;
-  fail_memory(s);
+  sbx__remote_pool(s->remote, true);
+  /* Fails only without a function to run. */
+  uv_queue_work(s->remote->base.loop, &s->pool, work, after);
 }
 
 /* False where it was ended meanwhile, or failed, which has been told. */
 static bool pooled_well(struct snap* s) {
+  struct sbx_remote* r = s->remote;
+
   s->pooled = false;
+  sbx__remote_pool(r, false);
   if (s->over) {
     if (!s->timed) snap_free(s);
     return false;
@@ -277,7 +280,7 @@ static void on_kept(uv_work_t* work, int status) {
   struct sbx_snapshot made = {0};
   struct timespec now;
 
-  (void) status;
+  (void) status; /* nobody cancels it */
   if (!pooled_well(s)) return;
   clock_gettime(CLOCK_REALTIME, &now);
   snprintf(made.id, sizeof(made.id), "%s", s->id);
@@ -463,6 +466,8 @@ static const char* operation_of(enum sbx_snapshot_verb verb) {
   switch (verb) {
     case SBX_SNAPSHOT_CREATE: return "snapshots.create";
     case SBX_SNAPSHOT_RESTORE: return "snapshots.restore";
+    case SBX_SNAPSHOT_DELETE: return "snapshots.delete";
+    case SBX_SNAPSHOT_LIST: return "snapshots.list";
     default: return "template";
   }
 }
@@ -499,6 +504,8 @@ int sbx_remote_snapshot(struct sbx_sandbox* sandbox,
   struct snap* s;
   int rc;
 
+  if (store[0] == '\0')
+    return sbx__remote_kept(r, verb, operation_of(verb), id, cb, arg, error);
   if (verb == SBX_SNAPSHOT_LIST || verb == SBX_SNAPSHOT_DELETE)
     return sbx_local_snapshot_request(r->base.loop, &kept, error);
   if (verb == SBX_SNAPSHOT_LAYER || store[0] != '/')

@@ -103,6 +103,13 @@ struct sbx_service {
                                          const char* id);
   struct sbx_machine* (*snapshot_list)(struct sbx_service_state* s);
 
+  /* The next create starts from this snapshot or template. 0, or a negative code
+   * without memory. */
+  int (*set_template)(struct sbx_service_state* s, const char* id);
+  /* The account's secret from the next request on. Pure. */
+  int (*set_secret)(struct sbx_service_state* s, const char* secret,
+                    struct sbx_error* error);
+
   struct sbx_machine* (*set_network)(struct sbx_service_state* s,
                                      const char* const* hosts, size_t count);
 

@@ -63,6 +63,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     this.supportsCheckpoints = lease.provider.options.root !== undefined;
     this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
     lease.sdk = this.sandboxSdk;
+    if (this.sandboxSdk.computer) this.computer = this.sandboxSdk.computer;
     lease.onGone = error => this.#gone(error);
     lease.onReview = text => this.logger?.warn(`Sandbox '${this.id}': ${text}`);
     lease.onDenied = reason => this.logger?.warn(`Sandbox '${this.id}': ${reason}`);
@@ -300,6 +301,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       const child = this.#child(spec, options);
       await child.started;
       if (child.exit?.error && child.pid === undefined) throw child.exit.error;
+      if (child.pid === undefined && options.abortSignal?.aborted) throw abortError('spawn', options.abortSignal.reason);
       child.command = given?.command ?? command;
       return new SandboxSdkProcessHandle(child);
     } catch (error) {

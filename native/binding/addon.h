@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "../../providers/provider.h"
+#include "../http.h"
 #include "../transport.h"
 }
 
@@ -35,6 +36,7 @@ struct Addon {
   SandboxState* sandboxes = nullptr;  // every one that is not freed yet
   Napi::ObjectReference http_lender;  // js/transport.js
   sbx_http_host http_host = {};       // the engine's view of it
+  sbx_http_pool http_pool = {};       // the clients of cloud sandboxes
   std::string http_roots;
   std::set<Http*> https;
   bool closing = false;               // no JavaScript may run any more

@@ -7,19 +7,19 @@ namespace sbx {
 
 // One exchange and the function that hears of it.
 struct HttpCall {
-  HttpCall(Http* owner, uint32_t number, Napi::Function function)
-      : http(owner),
+  HttpCall(Addon* environment, uint32_t number, Napi::Function function)
+      : addon(environment),
         id(number),
         listener(Napi::Persistent(function)),
         context(function.Env(), "NativeHttp") {
-    http->addon_->Hold();
+    addon->Hold();
   }
-  ~HttpCall() { http->addon_->Release(); }
+  ~HttpCall() { addon->Release(); }
 
   template <typename Make>
   void Tell(const char* event, Make make) {
-    Napi::Env env = http->addon_->env;
-    if (http->addon_->closing) return;
+    Napi::Env env = addon->env;
+    if (addon->closing) return;
     Napi::HandleScope scope(env);
     Napi::CallbackScope callback(env, context);
     napi_value args[] = {Napi::String::New(env, event), make(env)};
@@ -28,7 +28,7 @@ struct HttpCall {
     if (env.IsExceptionPending()) env.GetAndClearPendingException();
   }
 
-  Http* http;
+  Addon* addon;  // the NativeHttp may be gone first
   uint32_t id;
   sbx_exchange* exchange = nullptr;
   Napi::FunctionReference listener;
@@ -86,6 +86,20 @@ double NumberOf(Napi::Object object, const char* name, double otherwise) {
   return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : otherwise;
 }
 
+// The engine may be calling it just now: its memory goes in a later turn.
+void Drop(HttpCall* call) {
+  sbx_exchange_close(call->exchange);
+  auto* later = new uv_idle_t;
+  later->data = call;
+  uv_idle_init(call->addon->loop, later);
+  uv_close(reinterpret_cast<uv_handle_t*>(later), [](uv_handle_t* handle) {
+    auto* gone = static_cast<HttpCall*>(handle->data);
+    Napi::HandleScope scope(gone->addon->env);
+    delete gone;
+    delete reinterpret_cast<uv_idle_t*>(handle);
+  });
+}
+
 void on_shut(void* arg) { static_cast<Addon*>(arg)->Release(); }
 
 void on_closed(void* arg) {
@@ -119,16 +133,17 @@ Http::Http(const Napi::CallbackInfo& info)
   addon_->https.insert(this);
 }
 
+void Http::DropAll() {
+  for (auto& one : calls_) Drop(one.second);
+  calls_.clear();
+}
+
 // Held first: the last call that goes would end the environment's teardown.
 void Http::Shut() {
   if (!http_) return;
   Napi::HandleScope scope(addon_->env);
   addon_->Hold();
-  for (auto& one : calls_) {
-    sbx_exchange_close(one.second->exchange);
-    delete one.second;
-  }
-  calls_.clear();
+  DropAll();
   sbx_http_close(http_, on_shut, addon_);
   http_ = nullptr;
 }
@@ -170,7 +185,13 @@ Napi::Value Http::Open(const Napi::CallbackInfo& info) {
   request.head_ms = static_cast<uint64_t>(NumberOf(options, "headMs", 0));
   request.idle_ms = static_cast<uint64_t>(NumberOf(options, "idleMs", 0));
   request.max_body = static_cast<uint64_t>(NumberOf(options, "maxBody", 0));
-  auto* call = new HttpCall(this, ++last_, info[1].As<Napi::Function>());
+  if (!http_ || !request.method || !request.url) {
+    sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "http",
+                  "an open NativeHttp, a method and a url are needed");
+    Throw(env, error);
+    return env.Undefined();
+  }
+  auto* call = new HttpCall(addon_, ++last_, info[1].As<Napi::Function>());
   sbx_http_events events = {call, on_head, on_bytes, on_message, on_drain,
                             on_end};
   if (sbx_http_open(http_, &request, &events, &call->exchange, &error)) {
@@ -203,32 +224,18 @@ void Http::Pause(const Napi::CallbackInfo& info) {
   if (call) sbx_exchange_pause(call->exchange, info[1].ToBoolean());
 }
 
-// The engine may be calling it just now: its memory goes in a later turn.
 void Http::End(const Napi::CallbackInfo& info) {
   HttpCall* call = Find(info[0]);
   if (!call) return;
   calls_.erase(call->id);
-  sbx_exchange_close(call->exchange);
-  auto* check = new uv_idle_t;
-  check->data = call;
-  uv_idle_init(addon_->loop, check);
-  uv_close(reinterpret_cast<uv_handle_t*>(check), [](uv_handle_t* handle) {
-    auto* gone = static_cast<HttpCall*>(handle->data);
-    Napi::HandleScope scope(gone->http->addon_->env);
-    delete gone;
-    delete reinterpret_cast<uv_idle_t*>(handle);
-  });
+  Drop(call);
 }
 
 Napi::Value Http::Close(const Napi::CallbackInfo& info) {
+  if (!http_) return info.Env().Undefined();
   auto* operation = new Operation(addon_, "NativeHttp.close");
   Napi::Promise promise = operation->deferred.Promise();
-  (void) info;
-  for (auto& one : calls_) {
-    sbx_exchange_close(one.second->exchange);
-    delete one.second;
-  }
-  calls_.clear();
+  DropAll();
   sbx_http_close(http_, on_closed, operation);
   http_ = nullptr;
   return promise;

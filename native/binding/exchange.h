@@ -31,13 +31,12 @@ class Http : public Napi::ObjectWrap<Http> {
   void End(const Napi::CallbackInfo& info);
   Napi::Value Close(const Napi::CallbackInfo& info);
   HttpCall* Find(Napi::Value id);
+  void DropAll();
 
   Addon* addon_;
   sbx_http* http_ = nullptr;
   std::map<uint32_t, HttpCall*> calls_;
   uint32_t last_ = 0;
-
-  friend struct HttpCall;
 };
 
 void ShutHttps(Addon* addon);

@@ -74,7 +74,6 @@ Napi::Value MakeResult(Napi::Env env, const FileCall& call,
       [[fallthrough]];
     case SBX_FILE_REALPATH:
       return MakeText(env, static_cast<char*>(result->data), result->len);
-    case SBX_FILE_WRITE:
     case SBX_FILE_STAT:
       return MakeStat(env, result->stat);
     case SBX_FILE_EXISTS:
@@ -175,6 +174,7 @@ void ReadData(FileCall* call, Napi::Value value) {
 bool ReadRequestOptions(FileCall* call, Napi::Object options) {
   sbx_file_request& request = call->request;
   request.flags = static_cast<unsigned>(Number(options, "flags", UINT32_MAX));
+  request.flags |= SBX_FILE_BARE;
   request.mode = static_cast<uint32_t>(Number(options, "mode", 07777));
   request.max_depth = static_cast<uint32_t>(Number(options, "maxDepth", UINT32_MAX));
   request.max_bytes = Number(options, "maxBytes", uint64_t{1} << 53);

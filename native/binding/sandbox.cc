@@ -76,6 +76,8 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Unexpose>("unexpose"),
           InstanceMethod<&Sandbox::SetNetwork>("setNetwork"),
           InstanceMethod<&Sandbox::OnDenied>("onDenied"),
+          InstanceMethod<&Sandbox::SetSecret>("setSecret"),
+          InstanceAccessor<&Sandbox::Stale>("stale"),
           InstanceMethod<&Sandbox::Place>("place"),
           InstanceMethod<&Sandbox::Facts>("facts"),
           InstanceMethod<&Sandbox::Capabilities>("capabilities"),
@@ -329,6 +331,21 @@ void Sandbox::OnDenied(const Napi::CallbackInfo& info) {
   if (!Usable(info.Env(), "onDenied")) return;
   FreeDenied(state_->denied, state_->sandbox);
   state_->denied = WatchDenied(info, state_->addon, state_->sandbox);
+}
+
+void Sandbox::SetSecret(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "open")) return;
+  auto set = state_->sandbox->provider->set_secret;
+  std::string secret = info[0].IsString() ? std::string(info[0].ToString()) : "";
+  sbx_error error = {};
+  if (set && set(state_->sandbox, secret.c_str(), &error)) {
+    Throw(info.Env(), error);
+  }
+}
+
+Napi::Value Sandbox::Stale(const Napi::CallbackInfo& info) {
+  auto is = state_ ? state_->sandbox->provider->is_stale : nullptr;
+  return Napi::Boolean::New(info.Env(), is && is(state_->sandbox));
 }
 
 Napi::Value Sandbox::Epoch(const Napi::CallbackInfo& info) {

@@ -56,6 +56,8 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
   void Unexpose(const Napi::CallbackInfo& info);
   Napi::Value SetNetwork(const Napi::CallbackInfo& info);
   void OnDenied(const Napi::CallbackInfo& info);
+  void SetSecret(const Napi::CallbackInfo& info);
+  Napi::Value Stale(const Napi::CallbackInfo& info);
   Napi::Value Epoch(const Napi::CallbackInfo& info);
   Napi::Value Layers(const Napi::CallbackInfo& info);
   Napi::Value Lists(const Napi::CallbackInfo& info);

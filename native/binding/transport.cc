@@ -280,6 +280,7 @@ void on_kick_closed(uv_handle_t* handle) {
   void* arg = t->arg;
   {
     Napi::HandleScope scope(t->addon->env);
+    for (Carry* x : t->todo) Unref(x);  // ended while the last was told
     delete t;
   }
   if (cb) cb(arg);
@@ -364,7 +365,7 @@ const char* Roots(void* lender, size_t* len) {
 Napi::Value Lend(const Napi::CallbackInfo& info) {
   Addon* addon = GetAddon(info.Env());
   addon->http_lender = Napi::Persistent(info[0].As<Napi::Object>());
-  addon->http_host = {&kOps, addon, Roots};
+  addon->http_host = {&kOps, addon, Roots, &addon->http_pool};
   return info.Env().Undefined();
 }
 

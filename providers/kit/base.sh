@@ -19,8 +19,8 @@ lock= temp=
 
 # Leaves nothing of ours behind.
 clean() {
-  [ "$lock$temp" ] || return 0
-  rm -f ${lock:+"$lock"} ${temp:+"$temp"}
+  [ "$temp" ] && rm -f "$temp"
+  [ "$lock" ] && echo done 1<>"$lock"
   lock= temp=
 }
 

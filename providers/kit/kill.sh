@@ -1,13 +1,16 @@
 # Ends the tree of a command. Arguments: pid, start (0: any), tenths of a
 # second between TERM and KILL (0: KILL at once).
 is_pid "$1" || { printf N; exit 0; }
-sbx_top=$1 sbx_spare=" $$ "
-start_of "$1"
+sbx_top=$1 sbx_spare=" $$ " sbx_leader=
 if record_find "$1" "$2" && record_read "$id"; then
+  start_of "$child"
+  case $S in 0 | "$child_start") sbx_leader=$child ;; esac
+  start_of "$1"
   sbx_spare="$sbx_spare$(printf %s "$helpers" | tr : ' ') "
   [ "$S" != 0 ] && [ "$S" != "${id##*.}" ] && S=other
-elif [ "$2" != 0 ] && [ "$S" != "$2" ]; then
-  S=other
+else
+  start_of "$1"
+  [ "$2" != 0 ] && [ "$S" != "$2" ] && S=other
 fi
 # Another process has the pid now.
 [ "$S" = other ] && { printf 'N'; exit 0; }

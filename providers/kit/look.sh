@@ -8,8 +8,7 @@ exists)
 stat)
   walk "$p" "$3" || fail p s $err
   [ -e "./$n" ] || [ -h "./$n" ] || fail p s ENOENT
-  printf S
-  stat -c "$FACTS" "./$n" 2>/dev/null
+  exec stat -c "S$FACTS)SBX$N" "./$n" 2>/dev/null
   ;;
 realpath)
   walk "$p" f || fail p s $err

@@ -55,6 +55,21 @@ check_target() {
   [ ! -e "./$n" ] || [ -f "./$n" ] || fail_special $W
 }
 
+# The file's facts as the answer, unless the caller has another.
+tell() {
+  [ "$silent" ] && return
+  printf S
+  stat -c "$FACTS" "./$n" 2>/dev/null
+}
+
+# Asked again for its words only where it fails: a command substitution is a
+# process more.
+rename_temp() {
+  mv -f "$temp" "./$n" 2>/dev/null || E=$(mv -f "$temp" "./$n" 2>&1) ||
+    say $W t "$E"
+  temp=
+}
+
 # A later time than before, for the time is how others notice a write.
 move_time() {
   tries=0
@@ -84,10 +99,9 @@ put_new() {
   if [ "$x" ]; then
     rename_new
   else
-    E=$(mv -f "$temp" "./$n" 2>&1) || say $W t "$E"
-    temp=
+    rename_temp
   fi
-  facts_of "./$n" || fail $W t ENOENT
+  tell
 }
 
 cut_at() {
@@ -140,8 +154,10 @@ put_old() {
   old_mode=$O
   [ "$mode" ] || mode=$O
   if [ "$count" = 1 ] && [ -w . ] && temp_like_old; then
-    E=$(mv -f "$temp" "./$n" 2>&1) || say $W t "$E"
-    temp=
+    newer=
+    [ "$temp" -nt "./$n" ] && newer=1
+    rename_temp
+    [ "$newer" ] && { tell; return; }
   else
     temp=$F/w.$N
     umask 077
@@ -152,6 +168,7 @@ put_old() {
   fi
   facts_of "./$n" || fail $W t ENOENT
   move_time
+  tell
 }
 
 replace() {

@@ -75,14 +75,14 @@ sbx_branch() {
   (
     trap '' PIPE HUP TERM
     PATH=$sbx_path
-    exec 3>&- 4>&- 5<&-
+    exec 3>&- 4>&- 5<&- 6>&-
     sbx_pump "$1" <"$sbx_spool/$1.pump" >/dev/null
   ) &
   sbx_helpers=$sbx_helpers:$!
   (
     trap '' PIPE HUP TERM
     PATH=$sbx_path
-    exec 5<&-
+    exec 5<&- 6>&-
     exec tee "$sbx_spool/$1.pump" <"$sbx_spool/$1" >&$2 3>&- 4>&-
   ) &
   sbx_helpers=$sbx_helpers:$!
@@ -98,12 +98,12 @@ sbx_spool_open() {
   exec 3>"$sbx_spool/out" 4>"$sbx_spool/err"
 }
 
-# Of many that have ended the older ones are forgotten.
+# Of many that have ended the older ones are forgotten, now and then.
 sbx_forget() {
   set +f
   set -- "$sbx_folder"/e.*
   set -f
-  [ $# -gt 256 ] || return
+  [ $# -gt 256 ] && [ $(($# % 64)) = 0 ] || return
   IFS='
 '
   for sbx_at in $(sbx_tool find "$sbx_folder" -maxdepth 1 -name 'e.[0-9]*.*' \
@@ -112,6 +112,15 @@ sbx_forget() {
     sbx_tool rm -rf "$sbx_folder/e.$sbx_at" "$sbx_folder/p.$sbx_at" \
       "$sbx_folder/s.$sbx_at"
   done
+}
+
+# That a background command begins: once its record is there, and past the
+# spool, which has nothing but the command's own bytes.
+sbx_begin() {
+  case $sbx_flags in
+  *s*) printf 'SBX%s=b000.' "$sbx_nonce" >&6 ;;
+  esac
+  exec 6>&-
 }
 
 # How it ended: for a later host, then on both streams.
@@ -126,6 +135,7 @@ sbx_end() {
 }
 
 sbx_refuse() {
+  sbx_begin
   printf 'sandbox: %.200s: %s\n' "$2" "$3" >&4
   if [ "$1" = 127 ]; then sbx_end n 127; else sbx_end e 126; fi
 }
@@ -156,13 +166,37 @@ sbx_look() {
   sbx_refuse 127 "$1" 'command not found'
 }
 
-# In the process that becomes the command.
+# In the process that becomes the command: the leader of a session of its own
+# under the pid that it has, so that its tree can be found. Another program than
+# a shell is started by one, which knows what to do with a script.
+sbx_lead() {
+  IFS=:
+  for sbx_at in $sbx_path; do
+    [ -x "$sbx_at/setsid" ] || continue
+    unset IFS
+    case $1 in
+    /bin/sh | /bin/bash | /usr/bin/bash) exec "$sbx_at/setsid" "$@" ;;
+    esac
+    [ -x /bin/sh ] || return
+    exec "$sbx_at/setsid" /bin/sh -c "$sbx_exec" "$sbx_program" "$@"
+  done
+}
+sbx_exec='case $1 in
+-*) shift; exec "$0" "$@" ;;
+esac
+exec "$@"'
+
 sbx_become() {
   sbx_here
   [ "$sbx_kept" ] && printf '%s %s %s %s %s\n%s' "$sbx_nonce" "$sbx_flags-" \
     "$sbx_me" "$sbx_start" "${sbx_helpers:-:}" "$sbx_text" \
     >"$sbx_folder/p.$sbx_id"
+  sbx_begin
   exec 3>&- 4>&- 5<&-
+  case $sbx_flags in
+  *t*) ;;
+  *) sbx_lead "$@" ;;
+  esac
   unset IFS
   case $1 in
   -*)
@@ -179,9 +213,9 @@ sbx_watch() {
   (
     trap '' HUP
     PATH=$sbx_path
-    exec 3>&- 4>&- 5<&- 1>&-
+    exec 3>&- 4>&- 5<&- 6>&- 1>&-
     sbx_here
-    sbx_whole=
+    sbx_whole= sbx_leader=
     sbx_spare=" $(printf %s "$sbx_helpers:$sbx_me" | tr : ' ') "
     sleep "$sbx_limit" &
     trap 'kill $!; exit' TERM
@@ -201,17 +235,14 @@ if [ "$sbx_cwd" ] && ! cd "$sbx_cwd"; then
   [ -d "$sbx_cwd" ] || sbx_end d 127
   sbx_end p 126
 fi
+exec 6>&4
 case $sbx_flags in
 *t*)
   sbx_look "$@"
   exec 2>&4
   sbx_become "$@"
   ;;
-*s*)
-  # Before the spool, which has nothing but the command's own bytes.
-  printf 'SBX%s=b000.' "$sbx_nonce" >&4
-  [ "$sbx_kept" ] && sbx_spool_open
-  ;;
+*s*) [ "$sbx_kept" ] && sbx_spool_open ;;
 esac
 sbx_look "$@"
 sbx_watcher=

@@ -4,7 +4,7 @@ verb=$1
 arg "$2"
 p=$A
 arg "$3"
-q=$A flags=$4 W=q mode= expected= x=
+q=$A flags=$4 W=q mode= expected= x= silent=1
 has "$flags" x && x=1
 
 done_well() {

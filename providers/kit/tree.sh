@@ -1,7 +1,9 @@
 # The processes of one command. sbx_top: pid of its wrapper; sbx_spare:
-# " pid pid " that are ours. Finds what descends from the wrapper or belongs to
-# its session, or to one that such a process leads, and what still writes to
-# its stdout or stderr (the wrapper has them as 3 and 4) and is not older.
+# " pid pid " that are ours; sbx_leader: of the command's session, "" until a
+# look that sees it below the wrapper. Finds what descends from the wrapper or
+# belongs to that session or to one that such a process leads, and what still
+# writes to its stdout or stderr (the wrapper has them as 3 and 4) and is not
+# older.
 
 # One line of /proc/<pid>/stat.
 sbx_add() {
@@ -94,12 +96,17 @@ sbx_scan() {
       sbx_parent=${sbx_line#* }
       sbx_parent=${sbx_parent%% *}
       case $sbx_spare in *" $sbx_pid "* | *" $sbx_parent "*) continue ;; esac
+      [ "$sbx_parent $sbx_session" = "$sbx_top $sbx_pid" ] &&
+        sbx_leader=$sbx_pid
       case $sbx_tree in
       *" $sbx_pid "*) continue ;;
       *" $sbx_parent "* | *" $sbx_session "*)
         sbx_tree="$sbx_tree$sbx_pid " sbx_more=1
+        continue
         ;;
       esac
+      [ "$sbx_session" = "$sbx_leader" ] &&
+        sbx_tree="$sbx_tree$sbx_pid " sbx_more=1
     done
   done
   [ "$sbx_whole" ] || sbx_tree=" ${sbx_tree#" $sbx_top "}"

@@ -1,9 +1,12 @@
-// The smallest whole use of the package: files, a command, a process, an end.
+// The smallest whole use of the package: files, a command, a process, an end. On
+// this machine, or where E2B_API_URL names a server.
 import assert from 'node:assert/strict';
 import { createSandbox } from 'sandbox-sdk-native';
+import { e2b } from 'sandbox-sdk-native/e2b';
 import { local } from 'sandbox-sdk-native/local';
 
-const sandbox = await createSandbox({ provider: local() });
+const provider = process.env.E2B_API_URL ? e2b() : local();
+const sandbox = await createSandbox({ provider });
 await sandbox.files.write('a.txt', 'héllo\n');
 await sandbox.files.write('b.txt', new Uint8Array(new SharedArrayBuffer(3)).fill(98));
 assert.equal(await sandbox.files.text('b.txt'), 'bbb');
@@ -15,4 +18,4 @@ await process_.write('ping');
 await process_.kill();
 await process_.wait();
 await sandbox.stop();
-console.log(`smoke: ok on Node ${process.version}`);
+console.log(`smoke: ${provider.name} ok on Node ${process.version}`);

@@ -12,7 +12,7 @@
 // A machine (what an adapter cannot do it leaves out; those steps are skipped):
 //   id, info() -> { id, state, metadata, endAt: Date }
 //   run(command, { cwd, env, timeout, onStdout }) -> { exitCode, stdout, stderr, timedOut }
-//   start(command, { stdin, onStdout }) -> { pid, write, closeStdin, kill, wait, drop }
+//   start(command, { stdin, onStdout }) -> { pid, write, closeStdin, kill, wait, drop, terminate }
 //   attach(pid) -> like start
 //   processes() -> pids
 //   write(path, data), read(path) -> Buffer, list(path) -> names, exists, rename, remove, makeDir, stat(path)
@@ -118,7 +118,8 @@ export const steps = [
     await until('the process is up', () => seen.includes('up'));
     await process.drop();
     const again = await c.machine.attach(process.pid);
-    await c.machine.run(`kill -TERM ${process.pid}`);
+    if (again.terminate) await again.terminate();
+    else await c.machine.run(`kill -TERM ${process.pid}`);
     const result = await again.wait();
     assert.equal(result.exitCode, 5);
     assert.match(result.stdout, /got\n$/);

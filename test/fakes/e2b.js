@@ -16,6 +16,7 @@ const apiKey = 'e2b_0123456789abcdef0123456789abcdef01234567';
 
 const defaults = {
   api: 'v2', // or 'v1': only the old create and connect
+  list: 'v2', // or 'v1': only the old list, without what is paused
   oldStatus: 405, // what a v1 server answers to the newer calls: 400, 404 or 405
   apiKey,
   domain: undefined, // named in the answers

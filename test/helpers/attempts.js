@@ -33,12 +33,14 @@ export async function bait() {
   fs.writeFileSync(path.join(folder, 'secret'), 'do-not-leak-me\n', { mode: 0o644 });
   fs.writeFileSync(path.join(folder, 'writable'), '');
   fs.chmodSync(path.join(folder, 'writable'), 0o666);
-  const listen = at => new Promise(resolve => {
+  const listen = at => new Promise((resolve, reject) => {
     const server = net.createServer(socket => socket.on('error', () => {}).end('reached'));
+    server.once('error', reject);
     server.listen(at, () => resolve(server));
   });
   const servers = [
     await listen(path.join(folder, 'socket')),
+    // Another run of these tests on this machine may have the name.
     await listen('\0sandbox-attack-socket').catch(() => undefined),
     await listen({ port: 0, host: '127.0.0.1' }),
   ];
@@ -50,7 +52,7 @@ export async function bait() {
     port,
     secret: path.join(folder, 'secret'),
     close() {
-      for (const server of servers) server.close();
+      for (const server of servers) server?.close();
       udp.close();
       fs.rmSync(folder, { recursive: true });
     },

@@ -456,6 +456,19 @@ static void turn(job_t* job, int signals) {
   if (job->outgoing_length) flush(job);
 }
 
+// The parent may be writing: closed under it, what it has not read yet is lost.
+static void drain_control(job_t* job) {
+  struct pollfd one = {job->control, POLLIN, 0};
+  char bytes[4096];
+  ssize_t n;
+
+  shutdown(job->control, SHUT_WR);
+  do {
+    poll(&one, 1, 5000);
+    n = read(job->control, bytes, sizeof bytes);
+  } while (n > 0 || (n < 0 && errno == EINTR));
+}
+
 static void set_nonblocking(int fd) {
   if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
@@ -600,6 +613,7 @@ static int run(char** args) {
   reap(&job);
   while (!job.reaped || job.out >= 0 || job.err >= 0 || job.outgoing_length)
     turn(&job, signals);
+  drain_control(&job);
   return 0;
 }
 

@@ -115,3 +115,82 @@ test('nobody listens: unavailable, with the address', async () => {
     return true;
   });
 });
+
+// ---- the sandbox's own side: what its edge and envd answer, at a command and a file
+
+const onSandbox = [
+  ['400', json(400, 'bad request'), 'invalid_input', false, 'bad request'],
+  ['401', json(401, 'token'), 'authentication', false, 'start the sandbox again'],
+  ['403', json(403, 'no'), 'permission', false, 'no'],
+  ['409', json(409, 'still transitioning'), 'conflict', true, 'again'],
+  ['429', json(429, 'too many connections'), 'rate_limited', true, 'later'],
+  ['500', json(500, 'boom'), 'provider_error', true, 'boom'],
+  ['507', json(507, 'full'), 'provider_error', false, 'disk is full'],
+  ['an HTML page for 502', { html502: true }, 'unavailable', true, '502'],
+  ['an HTML page for 200', { respond: { status: 200, headers: { 'content-type': 'text/html' }, body: '<html><body>Log in</body></html>' } }, 'provider_error', undefined, 'E2B'],
+  ['nothing for 404', { empty404: true }, undefined, undefined, '404'],
+  ['a redirect', { redirect: 'http://169.254.169.254/latest/meta-data' }, 'provider_error', false, 'sandboxUrl'],
+  ['a cut before the head', { reset: true }, 'unavailable', true, '127.0.0.1'],
+];
+
+for (const [name, fault, code, retryable, words] of onSandbox) {
+  test(`a command: ${name}`, async () => {
+    const sandbox = await createSandbox({ provider: provider() });
+    const mark = fake.mark();
+    const set = fake.fault({ match: { rpc: 'Start' }, times: 99, ...fault });
+    try {
+      await assert.rejects(sandbox.run('echo x >> ran'), error => {
+        if (code) assert.equal(error.code, code, error.message);
+        else assert.notEqual(error.code, 'internal');
+        if (retryable !== undefined) assert.equal(error.retryable, retryable, error.message);
+        assert.ok(error.message.includes(words), error.message);
+        assert.ok(!/[<>]|meta-data/.test(error.message), error.message);
+        assert.ok(!inspect(error, { depth: 9 }).includes(fake.sandboxes.get(sandbox.metadata.sandboxId).token));
+        return true;
+      });
+      const starts = fake.since(mark).filter(one => one.rpc === 'Start' && one.body.includes('echo x'));
+      assert.equal(starts.length, 1, 'it was sent once');
+    } finally {
+      set.remove();
+    }
+    assert.equal((await sandbox.run('cat ran 2>/dev/null')).stdout, '');
+    await sandbox.destroy();
+  });
+}
+
+test('an answer of create that is cut is looked up', async () => {
+  const mark = fake.mark();
+  fake.fault({ match: creating, truncate: 20 });
+  const sandbox = await createSandbox({ id: 'cut', provider: provider() });
+  assert.equal((await sandbox.run('echo ok')).stdout, 'ok\n');
+  assert.equal(fake.since(mark).filter(request => request.method === 'POST' && request.path === '/v2/sandboxes').length, 1);
+  await sandbox.destroy();
+});
+
+test('TLS: a stranger’s certificate, and a server that speaks none', async () => {
+  const secure = await startFake({ tls: true });
+  try {
+    for (const [url, words] of [[secure.url, /NODE_EXTRA_CA_CERTS/], [fake.url.replace('http:', 'https:'), /127\.0\.0\.1/]]) {
+      await assert.rejects(createSandbox({ provider: provider({ apiUrl: url, requestTimeout: 3000 }) }), error => {
+        assert.ok(isSandboxError(error, 'unavailable'), `${error.code}: ${error.message}`);
+        assert.match(error.message, words);
+        assert.ok(!inspect(error, { depth: 9 }).includes(fake.apiKey));
+        return true;
+      });
+    }
+    assert.equal(secure.requests.length, 0);
+  } finally {
+    await secure.close();
+  }
+});
+
+test('a sandbox that is dead: the next command runs in a new one; a file call, too', async () => {
+  const sandbox = await createSandbox({ provider: provider() });
+  for (const work of [() => sandbox.run('echo on'), () => sandbox.files.write('a', 'b')]) {
+    const id = sandbox.metadata.sandboxId;
+    await fake.expire(id);
+    await work();
+    assert.notEqual(sandbox.metadata.sandboxId, id);
+  }
+  await sandbox.destroy();
+});

@@ -189,15 +189,15 @@ test('a catastrophic pattern ends at its limit, others go on', async () => {
   delay.enable();
   const began = performance.now();
   const [first, second, fine] = await Promise.allSettled([
-    grep(new Files(slow), options, { timeoutMs: 400 }),
-    grep(new Files(slow), options, { timeoutMs: 400 }),
+    grep(new Files(slow), options, { timeoutMs: 2000 }),
+    grep(new Files(slow), options, { timeoutMs: 2000 }),
     grep(new Files({ x: 'aaab' }), { ...options, pattern: '(?:a+)+b' }, { timeoutMs: 60_000 }),
   ]);
   delay.disable();
   for (const one of [first, second]) {
     assert.equal(one.status, 'rejected');
     assert.equal(one.reason.code, 'timeout');
-    assert.match(one.reason.message, /\(a\+\)\+\$.*src\/slow\.txt.*0\.4 s/);
+    assert.match(one.reason.message, /\(a\+\)\+\$.*src\/slow\.txt.*2 s/);
   }
   assert.equal(fine.value.length, 1);
   assert.ok(performance.now() - began < 30_000);
@@ -209,10 +209,10 @@ const tool = { path: '.', caseSensitive: true, includeHidden: false, maxCountPer
 
 test('the tool gets a slow pattern as an answer, not as an error', async () => {
   const files = new Files({ 'a.txt': 'aaa\n', 'src/slow.txt': `${'a'.repeat(40)}!\n` });
-  const found = await grep(files, { ...tool, pattern: '(a+)+$' }, { timeoutMs: 300 });
+  const found = await grep(files, { ...tool, pattern: '(a+)+$' }, { timeoutMs: 2000 });
   const last = found.at(-1);
   assert.equal(last.path, 'src/slow.txt');
-  assert.match(last.matches[0].text, /took longer than 0\.3 s/);
+  assert.match(last.matches[0].text, /took longer than 2 s/);
 });
 
 test('what the tool will drop for .gitignore does not use up its cap', async () => {

@@ -107,3 +107,57 @@ test('access the normalized sandbox', async () => {
   assert.equal(await workspace.filesystem.readFile('/READY', { encoding: 'utf-8' }), 'yes\n');
   await workspace.destroy();
 });
+
+// The E2B tab of the page, with the variables that E2B's own package reads.
+test('choose a provider: E2B', async t => {
+  const { startFake } = await import('../fakes/e2b.js');
+  const { e2b } = await import('sandbox-sdk-native/e2b');
+  const fake = await startFake();
+  const names = ['E2B_API_KEY', 'E2B_API_URL', 'E2B_SANDBOX_URL'];
+  const before = names.map(name => process.env[name]);
+  t.after(async () => {
+    names.forEach((name, i) => (before[i] === undefined ? delete process.env[name] : (process.env[name] = before[i])));
+    await fake.close();
+  });
+  [process.env.E2B_API_KEY, process.env.E2B_API_URL, process.env.E2B_SANDBOX_URL] = [fake.apiKey, fake.url, fake.url];
+
+  const workspace = createMastraWorkspace({ provider: e2b(), ports: [3000] });
+  const agent = new Agent({
+    id: 'sandbox-agent',
+    name: 'Sandbox agent',
+    model: scriptedModel([
+      call(WORKSPACE_TOOLS.FILESYSTEM.WRITE_FILE, { path: 'hello.sh', content: 'echo $((6 * 7))\n' }),
+      call(WORKSPACE_TOOLS.SANDBOX.EXECUTE_COMMAND, { command: 'sh hello.sh' }),
+      (seen) => ({ text: `It printed ${seen.at(-1).output}` }),
+    ]),
+    instructions: 'Work only in the attached workspace and verify changes.',
+    workspace,
+  });
+  const result = await agent.generate('Create hello.sh and run it.');
+  assert.equal(result.text.trim(), 'It printed 42');
+
+  const url = await workspace.sandbox.getPortUrl(3000);
+  assert.equal(url, `https://3000-${workspace.sandbox.getInfo().metadata.sandboxId}.e2b.app`);
+  await workspace.sandbox.sandboxSdk.files.write('READY', 'yes\n');
+  assert.equal(await workspace.filesystem.readFile('/READY', { encoding: 'utf-8' }), 'yes\n');
+  await workspace.destroy();
+  assert.deepEqual([...fake.sandboxes.values()].filter(one => one.state === 'running'), []);
+});
+
+// A factory's callback, as the other page has it for its own sandboxes.
+test('a sandbox callback: one sandbox of the session’s id, made when first used', async t => {
+  const { startFake } = await import('../fakes/e2b.js');
+  const { e2b } = await import('sandbox-sdk-native/e2b');
+  const fake = await startFake();
+  t.after(() => fake.close());
+  const sandboxOf = ctx =>
+    createMastraSandbox({ id: ctx.sessionId, provider: e2b({ apiKey: fake.apiKey, apiUrl: fake.url, sandboxUrl: fake.url, autoPause: true }) });
+  const first = sandboxOf({ sessionId: 'session-1' });
+  assert.equal(fake.sandboxes.size, 0);
+  assert.equal((await first.executeCommand('echo checkout > repo; pwd')).stdout, '/workspace\n');
+  const again = sandboxOf({ sessionId: 'session-1' });
+  assert.equal((await again.executeCommand('cat repo')).stdout, 'checkout\n');
+  assert.equal(again.getInfo().metadata.sandboxId, first.getInfo().metadata.sandboxId);
+  assert.equal(fake.sandboxes.size, 1);
+  await again._destroy();
+});

@@ -109,14 +109,32 @@ for (const isolation of ['full', 'landlock']) {
     workspace.sandbox.__setLogger?.({ debug() {}, info() {}, error() {}, trackException() {}, warn: text => warned.push(text) });
     await sh('echo x > .envrc; echo .. > .git/commondir; ln -s /nowhere .husky; echo y > unsuspicious');
     await workspace.sandbox._stop();
-    if (workspace.sandbox.__setLogger) assert.match(warned.join(), /commands made \.git\/commondir, \.envrc, \.husky, which this machine may run later/);
+    if (workspace.sandbox.__setLogger) assert.match(warned.join(), /this session made \.git\/commondir, \.envrc, \.husky, which this machine may run later/);
     assert.equal(workspace.sandbox.getInfo().metadata.protectedCreated, '.git/commondir,.envrc,.husky');
     await workspace.init();
     await sh('echo again');
     await workspace.sandbox._stop();
-    assert.ok(warned.filter(text => /commands made/.test(text)).length <= 1, 'it is told once');
+    assert.ok(warned.filter(text => /this session made/.test(text)).length <= 1, 'it is told once');
   });
 }
+
+test('a repository that the session makes is its own, and is told at the end', async () => {
+  fs.rmSync(path.join(directory, '.git'), { recursive: true });
+  await open();
+  await workspace.filesystem.writeFile('.git/config', 'x');
+  assert.equal((await sh('rm -r .git; git init -q .; git config a.b c')).exitCode, 0);
+  await assert.rejects(workspace.filesystem.writeFile('.envrc', 'x'), /protect/);
+  await workspace.sandbox._stop();
+  assert.match(workspace.sandbox.getInfo().metadata.protectedCreated, /\.git\/hooks,\.git\/config/);
+  await workspace.destroy();
+  await open();
+  await assert.rejects(workspace.filesystem.writeFile('.git/config', 'x'), /protect/);
+  assert.notEqual((await sh('git config a.b d')).exitCode, 0);
+  await workspace.destroy();
+  fs.rmSync(path.join(directory, '.git'), { recursive: true });
+  await open({ protect: ['.git/config'] });
+  await assert.rejects(workspace.filesystem.writeFile('.git/config', 'x'), /protect/);
+});
 
 test('a session that makes nothing of it is not warned about', async () => {
   await open();

@@ -251,3 +251,56 @@ test('the key is nowhere to be seen', async () => {
 test('Mastra’s writes may wait two minutes for a sandbox', () => {
   assert.equal(createMastraWorkspace({ provider: provider() }).getToolsConfig?.()?.writeLockTimeoutMs ?? 120_000, 120_000);
 });
+
+test('templateMode "snapshot": sessions start from the machine as the service keeps it, until close()', async () => {
+  const shared = provider({ templateMode: 'snapshot' });
+  let runs = 0;
+  const make = () =>
+    createSandbox({
+      provider: shared,
+      identity: 'machine',
+      onFirstCreate: async sandbox => {
+        runs++;
+        await sandbox.files.write('src/index.js', 'made');
+        await sandbox.run('echo outside > ~/outside; mkdir -p ~/.cache');
+      },
+    });
+  const [first, second] = await Promise.all([make(), make()]);
+  const mark = fake.mark();
+  const third = await make();
+  assert.equal(runs, 1);
+  for (const sandbox of [first, second, third]) {
+    assert.equal((await sandbox.run('cat src/index.js ~/outside')).stdout, 'madeoutside\n');
+  }
+  const made = fake.since(mark).filter(one => one.method === 'POST' && one.path === '/v2/sandboxes');
+  assert.equal(made.length, 1);
+  assert.match(made[0].json.templateID, /:default$/);
+  assert.equal(third.metadata.template, made[0].json.templateID);
+  await third.files.write('src/index.js', 'changed');
+  assert.equal(await second.files.text('src/index.js'), 'made');
+  // One that is in use cannot be deleted, and the error says so; later it can.
+  const deletes = () => fake.requests.filter(one => one.method === 'DELETE' && one.path.startsWith('/templates/')).map(one => one.status);
+  await assert.rejects(shared.close(), { code: 'invalid_input', message: /using it/ });
+  await Promise.all([first, second, third].map(one => one.destroy()));
+  await shared.close();
+  assert.equal(deletes().at(-1), 204);
+  await shared.close();
+  assert.equal(fake.store.snapshots().length, 0);
+  const fresh = await make();
+  assert.equal(runs, 2);
+  await fresh.destroy();
+  await shared.close();
+  assert.throws(() => e2b({ templateMode: 'copy' }), { code: 'invalid_input', message: /templateMode/ });
+});
+
+test('templateMode "snapshot": a snapshot that fails is told, and the next start tries again', async () => {
+  const shared = provider({ templateMode: 'snapshot' });
+  const make = () => createSandbox({ provider: shared, identity: 'fails', onFirstCreate: sandbox => sandbox.files.write('a', 'a') });
+  const fault = fake.fault({ match: { method: 'POST', path: /\/snapshots$/ }, times: 9, respond: { status: 503, body: '{"code":503,"message":"node busy"}' } });
+  await assert.rejects(make(), { code: 'unavailable' });
+  fault.remove();
+  const sandbox = await make();
+  assert.equal(await sandbox.files.text('a'), 'a');
+  await sandbox.destroy();
+  await shared.close();
+});

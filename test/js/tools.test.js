@@ -13,7 +13,7 @@ const needsSearch = { skip: !core.UnsupportedGrepPatternError && 'this @mastra/c
 const needsMtime = { skip: !core.StaleFileError && 'this @mastra/core has no expectedMtime' };
 const text = result => (typeof result === 'string' ? result : JSON.stringify(result));
 
-test('calls of the addon per tool', needsSearch, using({}, async workspace => {
+test('calls of the addon per tool', needsSearch, using({}, async (workspace, t) => {
   const { filesystem: files, sandbox } = workspace;
   for (const dir of ['a', 'a/b', 'c', 'c/d', 'e', 'f', 'g']) for (const n of [1, 2]) await files.writeFile(`${dir}/${n}.md`, 'needle\n');
   const tools = await toolsOf(workspace);
@@ -22,6 +22,7 @@ test('calls of the addon per tool', needsSearch, using({}, async workspace => {
     taken();
     await tools[name](input);
     const count = taken();
+    t.diagnostic(`${name}: ${count}`);
     assert.ok(count >= 1 && count <= limit, `${name} took ${count} calls, not ${limit}`);
   };
   await most(3, 'read_file', { path: 'a/1.md' });

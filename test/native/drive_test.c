@@ -57,6 +57,10 @@ int sbx_exchange_finish(struct sbx_exchange* x) {
   return 0;
 }
 
+void sbx_exchange_no_retry(struct sbx_exchange* x) {
+  (void) x;
+}
+
 void sbx_exchange_pause(struct sbx_exchange* x, bool paused) {
   x->paused = paused;
 }
@@ -111,6 +115,7 @@ struct rig {
   bool in_step;
   unsigned freed;
   bool done;
+  bool keep; /* it is closed later */
   int code;
   void (*on_emit)(struct rig* rig, int64_t what);
 };
@@ -159,6 +164,7 @@ static void on_done(void* data, const struct sbx_error* error) {
   rig->done = true;
   rig->code = error != NULL ? error->code : 0;
   note(rig, "done ");
+  if (rig->keep) return;
   sbx_drive_close(rig->drive);
   rig->drive = NULL;
 }
@@ -471,6 +477,21 @@ static void what_a_machine_cannot_take_ends_it(void** state) {
   rig_end(&rig);
 }
 
+/* As a caller does that has not heard of the end yet. */
+static void input_after_the_end_does_nothing(void** state) {
+  struct rig rig = {.keep = true};
+
+  (void) state;
+  rig_start(&rig, confused, 0);
+  say("first", "?");
+  assert_int_equal(rig.code, SBX_E_PROVIDER);
+  sbx_drive_input(rig.drive, 1, "x", 1);
+  sbx_drive_cancel(rig.drive);
+  sbx_drive_pause(rig.drive, true);
+  assert_string_equal(rig.trace, "begin bytes done ");
+  rig_end(&rig);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_comes_before_start_returns),
@@ -485,6 +506,7 @@ int main(void) {
       cmocka_unit_test(the_deadline_ends_it),
       cmocka_unit_test(cancel_is_told_to_the_machine),
       cmocka_unit_test(what_a_machine_cannot_take_ends_it),
+      cmocka_unit_test(input_after_the_end_does_nothing),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,26 @@ static void test_find_pages(void** state) {
   close_state(s);
 }
 
+static void test_find_old_server(void** state) {
+  static const char list[] =
+      "[{\"sandboxID\":\"iold\",\"startedAt\":\"2026-01-01T00:00:02Z\","
+      "\"metadata\":{\"" SBX_E2B_KEY_ID "\":\"x\"}}]";
+  struct sbx_service_state* s = open_plain();
+  struct rig rig;
+
+  rig_start(&rig, sbx_e2b_find(s, "x"), *(size_t*) *state);
+  rig.log.len = 0;
+  rig_answer(&rig, 405, "{\"code\":405,\"message\":\"validation error: method "
+                        "not allowed\"}");
+  rig_expect(&rig, "open 2 GET " API "/sandboxes?metadata=sandbox-sdk-native-"
+                   "id%3Dx\n");
+  rig_answer(&rig, 200, list);
+  rig_expect(&rig, "emit 1 \ndone well\n");
+  assert_string_equal(s->id, "iold");
+  rig_end(&rig);
+  close_state(s);
+}
+
 /* "Not found" would make a second sandbox. */
 static void test_find_error_is_not_absence(void** state) {
   static const struct {
@@ -1033,6 +1053,7 @@ int main(void) {
       cmocka_unit_test(test_bad_options),
       cmocka_unit_test(test_key),
       CUTS(test_find_pages),
+      CUTS(test_find_old_server),
       CUTS(test_find_error_is_not_absence),
       CUTS(test_create),
       CUTS(test_create_old_server),

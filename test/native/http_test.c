@@ -805,6 +805,40 @@ static void test_close_client(void** state) {
   free(c);
 }
 
+/* Two users of one pool have one client, another setting has its own; it goes
+ * with the last. */
+static void test_share(void** state) {
+  struct bench b;
+  struct sbx_http_pool pool = {NULL};
+  struct sbx_http_settings settings = {.proxy = "", .provider = "Test"};
+  struct sbx_http_settings other = {.proxy = "", .provider = "Other"};
+  struct sbx_http *first, *second, *third;
+  struct sbx_http_request request = {0};
+  bool closed = false;
+
+  (void) state;
+  begin(&b, &hello, 1);
+  sbx_http_close(b.http, on_http_closed, &b.closed);
+  kit_until(&b.loop, &b.closed);
+  b.closed = false;
+  assert_int_equal(sbx_http_share(&pool, &b.loop, &settings, &first), 0);
+  assert_int_equal(sbx_http_share(&pool, &b.loop, &settings, &second), 0);
+  assert_int_equal(sbx_http_share(&pool, &b.loop, &other, &third), 0);
+  assert_ptr_equal(first, second);
+  assert_ptr_not_equal(first, third);
+  assert_true(sbx_http_leave(third));
+  sbx_http_close(third, on_http_closed, &closed);
+  kit_until(&b.loop, &closed);
+  b.http = first;
+  free(run(&b, request));
+  assert_false(sbx_http_leave(second));
+  free(run(&b, request));
+  assert_int_equal(b.server.connections, 1);
+  assert_true(sbx_http_leave(first));
+  assert_null(pool.first);
+  end_bench(&b);
+}
+
 static void test_close_in_flight(void** state) {
   static const struct answer silent = {.text = NULL};
   struct bench b;
@@ -1015,6 +1049,7 @@ static void test_socket_refused(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_get),
+      cmocka_unit_test(test_share),
       cmocka_unit_test(test_pieces),
       cmocka_unit_test(test_post),
       cmocka_unit_test(test_cut_body),

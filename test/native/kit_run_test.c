@@ -2,6 +2,7 @@
  * stand-in for a service: it hands bytes on and tells ends, no more. */
 #include "kit_help.h"
 
+#include <glob.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -37,6 +38,7 @@ struct service {
   uint64_t dropped[2];
   struct sbx_kit_run_exit exit;
   bool began;
+  bool recorded; /* its record was there then */
   bool exited;
 };
 
@@ -44,6 +46,11 @@ static void on_began(void* data) {
   struct service* s = data;
   assert_false(s->began || s->exited);
   s->began = true;
+  char pattern[160];
+  glob_t found;
+  snprintf(pattern, sizeof(pattern), "%s/p.%d.*", s->k->folder, (int)s->pid);
+  s->recorded = glob(pattern, 0, NULL, &found) == 0;
+  if (s->recorded) globfree(&found);
 }
 
 static void on_output(void* data, int stream, const char* bytes, size_t len) {
@@ -204,6 +211,7 @@ static void expect(struct kit* k, const char* line, bool spool, int code,
   assert_string_equal(text_of(&s, 0), out);
   assert_string_equal(text_of(&s, 1), err);
   assert_int_equal(s.began, spool);
+  assert_int_equal(s.recorded, spool);
   service_free(&s);
 }
 

@@ -200,29 +200,31 @@ EACH(text_over_other_bytes)
 /* Each size in the fewest steps, bytes as they are. */
 static void contents_of_all_sizes_body(struct kit* k) {
   const size_t sizes[] = {0, 1, 4096, 65536, 65537, 300000};
-  for (int round = 0; round < 4; round++) {
+  for (int round = 0; round < 8; round++) {
+    unsigned bare = round < 4 ? 0 : SBX_FILE_BARE;
     size_t len = 300000;
     char* data = malloc(len);
     for (size_t i = 0; i < len; i++)
-      data[i] = round < 2 ? (char)(i * 7 + i / 251) : 'a' + (char)(i % 26);
+      data[i] = round % 4 < 2 ? (char)(i * 7 + i / 251) : 'a' + (char)(i % 26);
     k->place.binary_output = round % 2 == 0;
     for (size_t i = 0; i < 6; i++) {
       struct sbx_file_request r = REQUEST(.verb = WRITE, .path = "f",
-                                          .data = data, .data_len = sizes[i]);
+                                          .flags = bare, .data = data,
+                                          .data_len = sizes[i]);
       k->runs = k->uploads = k->downloads = 0;
       struct answer a = kit_ask(k, &r);
       assert_int_equal(a.code, 0);
-      assert_true(a.result.stat.size == sizes[i]);
+      if (!bare) assert_true(a.result.stat.size == sizes[i]);
       assert_int_equal(k->runs, 1);
       assert_int_equal(k->uploads, sizes[i] > 65536);
-      r = REQUEST(.verb = READ, .path = "f");
+      r = REQUEST(.verb = READ, .path = "f", .flags = bare);
       a = kit_ask(k, &r);
       assert_int_equal(a.code, 0);
       assert_int_equal(a.result.len, sizes[i]);
       assert_memory_equal(a.result.data, data, sizes[i]);
       assert_int_equal(k->runs, 2);
       assert_int_equal(k->downloads, sizes[i] > 65536);
-      assert_true(a.result.stat.size == sizes[i]);
+      if (!bare) assert_true(a.result.stat.size == sizes[i]);
       free(a.result.data);
     }
     free(data);
@@ -331,16 +333,20 @@ static void broken_locks_body(struct kit* k) {
   char script[256];
   kit_put(k, "f", "1", 0);
   kit_put(k, "f", "2", 0);
-  snprintf(script, sizeof(script), "echo '99999999 5' > %s/lock", k->folder);
+  snprintf(script, sizeof(script), "echo '99999999 5' > %s/lock.100000005",
+           k->folder);
   kit_shell(k, script);
   assert_int_equal(kit_put(k, "f", "3", 0), 0);
-  snprintf(script, sizeof(script), "echo '1 5' > %s/lock", k->folder);
+  snprintf(script, sizeof(script), "echo '1 5' > %s/lock.100000007",
+           k->folder);
   kit_shell(k, script);
   assert_int_equal(kit_put(k, "f", "4", 0), 0);
   kit_content(k, "f", "4");
-  snprintf(script, sizeof(script), "test \"$(ls -A %s)\" = ''", k->folder);
+  snprintf(script, sizeof(script),
+           "cd %s; test \"$(ls -A | grep -v '^lock.10000000[1-8]$')\" = '' && "
+           "test \"$(head -n 1 lock.100000008)\" = done", k->folder);
   kit_shell(k, script);
-  snprintf(script, sizeof(script), "rmdir %s && ln -s /tmp %s", k->folder,
+  snprintf(script, sizeof(script), "rm -r %s && ln -s /tmp %s", k->folder,
            k->folder);
   kit_shell(k, script);
   assert_int_equal(kit_put(k, "f", "5", 0), 0);
@@ -351,6 +357,21 @@ static void broken_locks_body(struct kit* k) {
   kit_shell(k, script);
 }
 EACH(broken_locks)
+
+static void locks_are_forgotten_body(struct kit* k) {
+  char script[512];
+  kit_put(k, "f", "1", 0);
+  snprintf(script, sizeof(script),
+           "mkdir -pm 700 %s; cd %s; for i in $(seq 300); do "
+           "echo done > lock.$((100000000 + i)); done", k->folder, k->folder);
+  kit_shell(k, script);
+  assert_int_equal(kit_put(k, "f", "2", 0), 0);
+  snprintf(script, sizeof(script),
+           "cd %s; test $(ls | wc -l) = 32 && "
+           "test \"$(head -n 1 lock.100000301)\" = done", k->folder);
+  kit_shell(k, script);
+}
+EACH(locks_are_forgotten)
 
 /* --- copy and move -------------------------------------------------------- */
 
@@ -672,6 +693,7 @@ int main(void) {
       T(stale_writes),
       T(races),
       T(broken_locks),
+      T(locks_are_forgotten),
       T(copies),
       T(moves),
       T(special_files_do_not_block),

@@ -368,6 +368,7 @@ async function route(store, request, answer) {
   const id = rawId && decodeURIComponent(rawId);
   if (more !== undefined) throw noOperation();
   if (group === 'sandboxes' && rawId === undefined) {
+    if (method === 'GET' && v2 && store.options.list === 'v1') throw noOperation(store.options.oldStatus);
     if (method === 'GET') return v2 ? list(store, answer, query) : listOld(store, answer, query);
     if (method !== 'POST') throw notAllowed();
     if (v2 && !newer) throw notAllowed(store.options.oldStatus);

@@ -1,0 +1,75 @@
+// A secret of an account that a function gives, such as a token that expires: it
+// is asked before the first request and once more where the service refuses what
+// it gave; calls at the same time share one question.
+import { messageOf, SandboxError } from './errors.js';
+
+// What asks the account's side of a service. A refusal means that nothing was done.
+const accountCalls = ['find', 'create', 'connect', 'resume', 'stop', 'destroy', 'pause', 'unpause', 'setNetwork', 'snapshot'];
+const otherCalls = ['spawn', 'attach', 'file'];
+
+export class Secret {
+  #ask;
+  #name;
+  #provider;
+  #asking;
+  #value;
+
+  /** `ask`: the user's function, given as the option `name`. */
+  constructor(ask, name, provider) {
+    this.#ask = ask;
+    this.#name = name;
+    this.#provider = provider;
+  }
+
+  /** The secret; another than `refused`, if there is one. */
+  get(refused) {
+    if (this.#value !== undefined && this.#value !== refused) return this.#value;
+    this.#asking ??= this.#renew().finally(() => (this.#asking = undefined));
+    return this.#asking;
+  }
+
+  async #renew() {
+    const failed = (words, cause) =>
+      new SandboxError('authentication', `${this.#name}() ${words}`, { provider: this.#provider, operation: 'start', cause });
+    let value;
+    try {
+      value = await this.#ask();
+    } catch (error) {
+      throw failed(`failed: ${messageOf(error)}`, error);
+    }
+    if (typeof value !== 'string' || value === '') throw failed('must give a string that is not empty');
+    this.#value = value;
+    return value;
+  }
+
+  /** The addon's object, with calls that have the secret. */
+  guard(native) {
+    let set;
+    const use = value => {
+      if (value !== set) native.setSecret(value);
+      set = value;
+    };
+    const replace = (name, make) => Object.defineProperty(native, name, { value: make(native[name].bind(native)) });
+    for (const name of accountCalls) {
+      replace(name, call => async (...args) => {
+        use(await this.get());
+        try {
+          return await call(...args);
+        } catch (error) {
+          if (error?.code !== 'authentication') throw error;
+          use(await this.get(set));
+          return call(...args);
+        }
+      });
+    }
+    // These speak to the sandbox, with its own token; but what extends its time on
+    // the way may have been refused.
+    for (const name of otherCalls) {
+      replace(name, call => (...args) => {
+        if (native.stale) Promise.resolve(this.get(set)).then(use).catch(() => {}); // the next call that needs it tells
+        return call(...args);
+      });
+    }
+    return native;
+  }
+}

@@ -1,0 +1,519 @@
+/* Every allocation of a cloud sandbox's life at E2B fails once, in turn: an error
+ * comes back or the right result, everything that waits is told once, nothing
+ * crashes and nothing leaks. The HTTP engine is replaced by canned answers.
+ * Linked with --wrap for the names below. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../native/base64.h"
+#include "../../native/http.h"
+#include "../../native/options.h"
+#include "../../native/process.h"
+#include "../../providers/provider.h"
+
+/* ---- what fails ---- */
+
+static int countdown = -1;
+static bool fired;
+/* The tests' own allocations do not count. */
+static bool armed;
+
+static bool fails(void) {
+  if (!armed || countdown < 0 || countdown-- != 0) return false;
+  fired = true;
+  return true;
+}
+
+void* __real_malloc(size_t size);
+void* __real_calloc(size_t n, size_t size);
+void* __real_realloc(void* p, size_t size);
+char* __real_strdup(const char* s);
+char* __real_strndup(const char* s, size_t n);
+
+void* __wrap_malloc(size_t size) {
+  return fails() ? NULL : __real_malloc(size);
+}
+
+void* __wrap_calloc(size_t n, size_t size) {
+  return fails() ? NULL : __real_calloc(n, size);
+}
+
+void* __wrap_realloc(void* p, size_t size) {
+  return fails() ? NULL : __real_realloc(p, size);
+}
+
+char* __wrap_strdup(const char* s) {
+  return fails() ? NULL : __real_strdup(s);
+}
+
+char* __wrap_strndup(const char* s, size_t n) {
+  return fails() ? NULL : __real_strndup(s, n);
+}
+
+/* ---- an engine of canned answers ---- */
+
+#define ID "izxxon8hhxd6ssugudjex"
+#define CREATED                                                           \
+  "{\"envdAccessToken\":\"tok-envd\",\"envdVersion\":\"0.6.10\","         \
+  "\"sandboxID\":\"" ID "\",\"templateID\":\"base\"}"
+#define FACTS                                                             \
+  "S81a4 5|2024-01-01 00:00:00|2024-01-01 00:00:00|2024-01-01 00:00:00|-|"
+
+enum { BODY_MAX = 8192 };
+
+struct sbx_http {
+  uv_timer_t timer; /* only to be closed as the real one is */
+  void (*cb)(void* arg);
+  void* arg;
+};
+
+struct sbx_exchange {
+  uv_timer_t timer;
+  struct sbx_http_events events;
+  int status;
+  bool stream, closed;
+  char body[BODY_MAX];
+  size_t len;
+};
+
+static const char* payload; /* of the kit's next answer */
+
+static void put(struct sbx_exchange* x, const char* bytes, size_t len) {
+  assert_true(x->len + len <= BODY_MAX);
+  memcpy(x->body + x->len, bytes, len);
+  x->len += len;
+}
+
+static void put_envelope(struct sbx_exchange* x, char flags, const char* text) {
+  size_t len = strlen(text);
+  char head[5] = {flags, 0, 0, (char) (len >> 8), (char) len};
+
+  put(x, head, 5);
+  put(x, text, len);
+}
+
+static void put_output(struct sbx_exchange* x, const char* stream,
+                       const char* text) {
+  char coded[4096], line[4200];
+
+  coded[sbx_base64_encode(text, strlen(text), 0, coded)] = '\0';
+  snprintf(line, sizeof(line), "{\"event\":{\"data\":{\"%s\":\"%s\"}}}", stream,
+           coded);
+  put_envelope(x, 0, line);
+}
+
+/* The first argument that is one: the kit's; others want no answer. */
+static bool find_nonce(const char* body, size_t len, char nonce[33]) {
+  static const char digits[] = "0123456789abcdef";
+
+  for (const char* at = body; at + 34 <= body + len; at++)
+    if (*at == '"' && at[33] == '"' && strspn(at + 1, digits) == 32) {
+      snprintf(nonce, 33, "%.32s", at + 1);
+      return true;
+    }
+  return false;
+}
+
+static bool has(const void* body, size_t len, const char* text) {
+  return memmem(body, len, text, strlen(text)) != NULL;
+}
+
+static void answer_start(struct sbx_exchange* x, const char* body, size_t len) {
+  char nonce[33], text[512];
+  const char* said = payload;
+
+  bool ours = find_nonce(body, len, nonce);
+
+  put_envelope(x, 0, "{\"event\":{\"start\":{\"pid\":77}}}");
+  if (ours && has(body, len, "\"sbx-kit\"")) {
+    if (has(body, len, "P%s%s %s %s")) said = "P11 1000 /bin/bash\n/home/user";
+    snprintf(text, sizeof(text), "SBX%s(%s)SBX%s", nonce, said, nonce);
+    put_output(x, "stdout", text);
+  } else if (ours) {
+    snprintf(text, sizeof(text), "SBX%s=b000.SBX%s=x000.", nonce, nonce);
+    put_output(x, "stderr", text);
+    snprintf(text, sizeof(text), "out\nSBX%s=x000.", nonce);
+    put_output(x, "stdout", text);
+  }
+  put_envelope(x, 0,
+               "{\"event\":{\"end\":{\"exited\":true,"
+               "\"status\":\"exit status 0\"}}}");
+  put_envelope(x, 2, "{}");
+  x->stream = true;
+}
+
+static void choose_answer(struct sbx_exchange* x,
+                          const struct sbx_http_request* r) {
+  const char* text = "{}";
+
+  x->status = 200;
+  if (strstr(r->url, "/process.Process/Start") != NULL) {
+    answer_start(x, r->body, r->body_len);
+    return;
+  }
+  if (strstr(r->url, "nextToken") == NULL && strcmp(r->method, "GET") == 0)
+    text = strstr(r->url, "metadata") != NULL ? "[]" : "{\"state\":\"running\"}";
+  else if (strstr(r->url, "/v2/sandboxes") != NULL)
+    text = CREATED;
+  put(x, text, strlen(text));
+}
+
+/* The engine itself never runs out of memory here: http_fault_test.c. */
+static void* own(size_t size) {
+  void* p = __real_calloc(1, size);
+
+  assert_non_null(p);
+  return p;
+}
+
+int sbx_http_new(uv_loop_t* loop, const struct sbx_http_settings* settings,
+                 struct sbx_http** out) {
+  (void) settings;
+  if (fails()) return UV_ENOMEM;
+  *out = own(sizeof(**out));
+  uv_timer_init(loop, &(*out)->timer);
+  (*out)->timer.data = *out;
+  return 0;
+}
+
+int sbx_http_share(struct sbx_http_pool* pool, uv_loop_t* loop,
+                   const struct sbx_http_settings* settings,
+                   struct sbx_http** out) {
+  (void) pool;
+  return sbx_http_new(loop, settings, out);
+}
+
+bool sbx_http_leave(struct sbx_http* http) {
+  (void) http;
+  return true;
+}
+
+static void on_http_closed(uv_handle_t* handle) {
+  struct sbx_http* http = handle->data;
+  void (*cb)(void* arg) = http->cb;
+  void* arg = http->arg;
+
+  free(http);
+  cb(arg);
+}
+
+void sbx_http_close(struct sbx_http* http, void (*cb)(void* arg), void* arg) {
+  http->cb = cb;
+  http->arg = arg;
+  uv_close((uv_handle_t*) &http->timer, on_http_closed);
+}
+
+static void on_exchange(uv_timer_t* timer) {
+  static const char* const names[] = {"content-type"};
+  struct sbx_exchange* x = timer->data;
+  const char* values[] = {x->stream ? "application/connect+json"
+                                    : "application/json"};
+  struct sbx_http_head head = {x->status, names, values, 1};
+
+  armed = true;
+  if (!x->closed) x->events.on_head(x->events.data, &head);
+  if (!x->closed && x->len > 0)
+    x->events.on_bytes(x->events.data, x->body, x->len);
+  if (!x->closed) x->events.on_end(x->events.data, NULL);
+}
+
+int sbx_http_open(struct sbx_http* http, const struct sbx_http_request* request,
+                  const struct sbx_http_events* events,
+                  struct sbx_exchange** out, struct sbx_error* error) {
+  struct sbx_exchange* x;
+
+  if (fails())
+    return sbx_error_set(error, SBX_E_INTERNAL, 0, "http", "out of memory");
+  x = own(sizeof(*x));
+  x->events = *events;
+  x->timer.data = x;
+  uv_timer_init(http->timer.loop, &x->timer);
+  uv_timer_start(&x->timer, on_exchange, 0, 0);
+  choose_answer(x, request);
+  *out = x;
+  return 0;
+}
+
+int sbx_exchange_send(struct sbx_exchange* x, const void* bytes, size_t len,
+                      bool text) {
+  (void) x, (void) bytes, (void) len, (void) text;
+  return 0;
+}
+
+int sbx_exchange_finish(struct sbx_exchange* x) {
+  (void) x;
+  return 0;
+}
+
+void sbx_exchange_no_retry(struct sbx_exchange* x) {
+  (void) x;
+}
+
+void sbx_exchange_pause(struct sbx_exchange* x, bool paused) {
+  (void) x, (void) paused;
+}
+
+static void on_exchange_closed(uv_handle_t* handle) {
+  free(handle->data);
+}
+
+void sbx_exchange_close(struct sbx_exchange* x) {
+  x->closed = true;
+  uv_close((uv_handle_t*) &x->timer, on_exchange_closed);
+}
+
+/* The first of that name. */
+const char* sbx_http_header(const struct sbx_http_head* head,
+                            const char* name) {
+  for (size_t i = 0; i < head->count; i++)
+    if (strcmp(head->names[i], name) == 0) return head->values[i];
+  return NULL;
+}
+
+/* ---- one whole life ---- */
+
+struct life {
+  uv_loop_t loop;
+  struct sbx_sandbox* s;
+  bool strict;   /* nothing may fail */
+  unsigned told; /* ends, each of which comes once */
+  bool failed;
+  struct sbx_process* process;
+  bool close_early; /* by who is told that its input has left */
+  unsigned written;
+};
+
+static void check(struct life* l, const struct sbx_error* error) {
+  l->told++;
+  l->failed = error != NULL;
+  if (error == NULL) return;
+  if (l->strict) fail_msg("%s", error->message);
+  assert_true(error->code < 0);
+  assert_true(error->message[0] != '\0');
+}
+
+static void on_done(void* arg, const struct sbx_error* error) {
+  check(arg, error);
+}
+
+static void on_file(void* arg, const struct sbx_error* error,
+                    struct sbx_file_result* result) {
+  check(arg, error);
+  if (result != NULL) free(result->data);
+}
+
+static void on_listed(void* arg, const struct sbx_error* error,
+                      const struct sbx_listed* list, size_t count) {
+  (void) list;
+  check(arg, error);
+  if (error == NULL) assert_int_equal(count, 0);
+}
+
+static void on_exit_event(void* arg, const struct sbx_process_result* result) {
+  struct life* l = arg;
+
+  check(l, result->error);
+  if (result->error == NULL && !result->killed)
+    assert_int_equal(result->exit_code, 0);
+}
+
+static void on_written(void* arg, int status) {
+  struct life* l = arg;
+
+  (void) status;
+  l->written++;
+  if (!l->close_early || l->process == NULL) return;
+  sbx_process_close(l->process);
+  l->process = NULL;
+  l->told++;
+}
+
+/* Once per call, however it went. */
+static void wait_told(struct life* l, unsigned before) {
+  while (l->told == before) {
+    armed = true;
+    assert_true(uv_run(&l->loop, UV_RUN_ONCE) || l->told > before);
+  }
+  armed = false;
+  assert_int_equal(l->told, before + 1);
+}
+
+static bool open_life(struct life* l) {
+  struct sbx_options* o;
+  struct sbx_error error;
+  int err;
+
+  assert_int_equal(sbx_options_new(&o), 0);
+  sbx_options_add_string(o, "apiKey", "e2b_0123", 8);
+  sbx_options_add_string(o, "id", "mine", 4);
+  sbx_options_add_string(o, "session", "mine", 4);
+  armed = true;
+  err = sbx_provider_e2b.open(&l->loop, o, &l->s, &error);
+  armed = false;
+  sbx_options_free(o);
+  return err == 0;
+}
+
+static bool verb(struct life* l, void (*call)(struct sbx_sandbox* s,
+                                              sbx_done_cb cb, void* arg)) {
+  unsigned before = l->told;
+
+  armed = true;
+  call(l->s, on_done, l);
+  wait_told(l, before);
+  return !l->failed;
+}
+
+static bool file(struct life* l, struct sbx_file_request request,
+                 const char* said) {
+  unsigned before = l->told;
+  int rc;
+
+  payload = said;
+  request.expected_mtime_ms = INT64_MIN;
+  request.path = "a";
+  armed = true;
+  rc = sbx_provider_e2b.file(l->s, 0, &request, on_file, l);
+  if (rc == 0) wait_told(l, before);
+  armed = false;
+  return rc == 0 && !l->failed;
+}
+
+static bool list(struct life* l) {
+  unsigned before = l->told;
+
+  payload = "J";
+  armed = true;
+  sbx_provider_e2b.list(l->s, on_listed, l);
+  wait_told(l, before);
+  return !l->failed;
+}
+
+static void run(struct life* l, bool background) {
+  static const char* const argv[] = {"/bin/sh", "-c", "cat"};
+  struct sbx_process_spec spec = {.argv = argv, .argc = 3, .cwd = "/x",
+                                  .stdin_pipe = true, .background = background,
+                                  .timeout_ms = 10000};
+  struct sbx_process_events events = {.data = l, .on_exit = on_exit_event};
+  unsigned before = l->told, writes = l->written;
+  struct sbx_error error;
+  int rc;
+
+  armed = true;
+  rc = sbx_provider_e2b.spawn(l->s, &spec, &events, &l->process, &error);
+  if (rc == 0) {
+    rc = sbx_process_write(l->process, "in", 2, on_written, l);
+    if (rc == 0 && l->process != NULL) sbx_process_close_stdin(l->process);
+    wait_told(l, before);
+    if (rc == 0) assert_int_equal(l->written, writes + 1);
+    if (l->process != NULL) sbx_process_close(l->process);
+    l->process = NULL;
+  } else {
+    assert_true(error.message[0] != '\0');
+  }
+  armed = false;
+}
+
+static void use(struct life* l) {
+  struct sbx_file_request write = {.verb = SBX_FILE_WRITE, .data = "hello",
+                                   .data_len = 5};
+  struct sbx_file_request read = {.verb = SBX_FILE_READ};
+
+  file(l, write, FACTS);
+  file(l, read, FACTS "\nDhello");
+  run(l, false);
+  run(l, true);
+  l->close_early = true;
+  run(l, false);
+  l->close_early = false;
+  list(l);
+}
+
+static void live_on(struct life* l) {
+  if (!verb(l, sbx_provider_e2b.create)) return;
+  use(l);
+  payload = "J";
+  if (verb(l, sbx_provider_e2b.pause)) verb(l, sbx_provider_e2b.unpause);
+  if (verb(l, sbx_provider_e2b.stop)) verb(l, sbx_provider_e2b.resume);
+  verb(l, sbx_provider_e2b.destroy);
+}
+
+/* Fails the n-th call; -1: none. */
+static bool live(int n) {
+  struct life l = {.strict = n < 0};
+  unsigned before;
+
+  uv_loop_init(&l.loop);
+  fired = false;
+  countdown = n;
+  if (open_life(&l)) {
+    live_on(&l);
+    if (n < 0) assert_int_equal(l.told, 12);
+    before = l.told;
+    armed = true;
+    sbx_provider_e2b.close(l.s, on_done, &l);
+    wait_told(&l, before);
+  }
+  countdown = -1;
+  uv_run(&l.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&l.loop), 0);
+  return fired;
+}
+
+static void each_call_fails_once(void** state) {
+  int n = 0;
+
+  (void) state;
+  live(-1);
+  while (live(n)) n++;
+  print_message("%d calls failed in turn\n", n);
+  assert_true(n > 100);
+}
+
+/* ---- the owner closes while something is under way ---- */
+
+static void close_now(struct life* l) {
+  unsigned before = l->told;
+
+  sbx_provider_e2b.close(l->s, on_done, l);
+  while (l->told < before + 2) uv_run(&l->loop, UV_RUN_ONCE);
+  uv_run(&l->loop, UV_RUN_DEFAULT);
+  assert_int_equal(l->told, before + 2);
+}
+
+static void closed_at_each_turn(void** state) {
+  (void) state;
+  for (int turns = 0, more = 1; more; turns++) {
+    struct life l = {0};
+
+    uv_loop_init(&l.loop);
+    assert_true(open_life(&l));
+    sbx_provider_e2b.create(l.s, on_done, &l);
+    for (int i = 0; i < turns && l.told == 0; i++)
+      uv_run(&l.loop, UV_RUN_ONCE);
+    more = l.told == 0;
+    if (more) {
+      close_now(&l);
+    } else {
+      sbx_provider_e2b.close(l.s, on_done, &l);
+      uv_run(&l.loop, UV_RUN_DEFAULT);
+    }
+    assert_int_equal(uv_loop_close(&l.loop), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_call_fails_once),
+      cmocka_unit_test(closed_at_each_turn),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
