@@ -6,7 +6,7 @@
 
 #include "remote_internal.h"
 
-enum { ORPHAN_MS = 10000 };
+enum { ORPHAN_MS = 30000 };
 
 struct orphan {
   struct sbx__remote_work work; /* first */
@@ -82,5 +82,7 @@ void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive) {
   uv_timer_start(&o->timer, on_late, ORPHAN_MS, 0);
   uv_unref((uv_handle_t*) &o->timer);
   sbx__remote_link(r, &o->work);
+  sbx_drive_no_retry(drive);
   sbx_drive_retell(drive, &events);
+  sbx_drive_pause(drive, false);
 }

@@ -666,74 +666,6 @@ static void kill_now(struct remote_process* p) {
   sbx__job_run(p->remote, job, "processes.kill", on_killed, p);
 }
 
-/* A start that nobody waits for any more: should it become a command, that is
- * killed. */
-struct orphan {
-  struct sbx__remote_work work; /* first */
-  struct sbx_remote* remote;
-  struct sbx_drive* drive;
-};
-
-static void orphan_end(struct orphan* o) {
-  sbx__remote_unlink(&o->work);
-  sbx_drive_close(o->drive);
-  free(o);
-}
-
-static void on_orphan_stop(struct sbx__remote_work* w,
-                           const struct sbx_error* error) {
-  (void) error;
-  orphan_end((struct orphan*) w);
-}
-
-static void on_orphan_done(void* data, const struct sbx_error* error) {
-  (void) error;
-  orphan_end(data);
-}
-
-static void on_orphan_killed(void* arg, const struct sbx_error* error,
-                             const struct sbx_kit_job_result* result) {
-  (void) arg;
-  (void) error;
-  (void) result;
-}
-
-static void on_orphan_emit(void* data, int64_t what, const char* bytes,
-                           size_t len) {
-  struct orphan* o = data;
-  struct sbx_remote* r = o->remote;
-  struct sbx_kit_place place;
-  struct sbx_kit_job* job = NULL;
-  uint32_t pid = 0;
-
-  if (what != SBX_EMIT_PID || len < sizeof(pid)) return;
-  memcpy(&pid, bytes, sizeof(pid));
-  orphan_end(o);
-  sbx__remote_place(r, 0, &place);
-  if (sbx_kit_job_kill(&place, pid, 0, 0, &job) != 0) job = NULL;
-  sbx__job_run(r, job, "processes.kill", on_orphan_killed, NULL);
-}
-
-/* The service has not told yet whether it runs. */
-static void give_up(struct remote_process* p) {
-  struct orphan* o = calloc(1, sizeof(*o));
-  struct sbx_drive_events events = {o, on_orphan_emit, on_orphan_done};
-
-  timer_start(p, &p->limit, &p->limited, on_kill_wait, 0);
-  sbx_drive_no_retry(p->drive);
-  if (o == NULL) {
-    drop_drive(p);
-    return;
-  }
-  o->work.stop = on_orphan_stop;
-  o->remote = p->remote;
-  o->drive = p->drive;
-  p->drive = NULL;
-  sbx__remote_link(o->remote, &o->work);
-  sbx_drive_retell(o->drive, &events);
-  sbx_drive_pause(o->drive, false);
-}
-
 static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
   struct remote_process* p = (struct remote_process*) base;
 
@@ -743,10 +675,9 @@ static int remote_end(struct sbx_process* base, uint64_t grace_ms) {
   p->end_grace = grace_ms;
   if (p->pid != 0)
     kill_now(p);
-  else if (grace_ms == 0 && p->drive != NULL)
-    give_up(p);
   else
-    timer_start(p, &p->limit, &p->limited, on_kill_wait, UNBORN_MS);
+    timer_start(p, &p->limit, &p->limited, on_kill_wait,
+                grace_ms == 0 ? 0 : UNBORN_MS);
   return 0;
 }
 
