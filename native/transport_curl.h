@@ -70,7 +70,7 @@ struct sbx_failure sbx__carry_failure(struct sbx__carry* x, CURLcode result);
 void sbx__carry_queue(struct sbx__carry* x);
 
 /* libcurl reads on for as long as there is something, 6 MB in a row: whether
- * that is enough for this turn of the loop; each transfer gives one piece in it. */
+ * that is enough for this turn of the loop. Each transfer gives a piece in it. */
 bool sbx__carry_spent(struct sbx__carry* x);
 
 /* The connection stands; takes its socket over. 0 or a negative code. */
