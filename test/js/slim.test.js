@@ -36,7 +36,7 @@ cp -r "$2/package.json" "$2/js" $root/package/
 cp "$2/${addon}" $root/package/build/Release/addon.node
 cp "$3" $root/extra.pem
 cp "$0" $root/package/main.mjs
-exec chroot $root /node /package/main.mjs
+PATH=$PATH:/usr/sbin:/sbin exec chroot $root /node /package/main.mjs
 `;
 
 const script = `
