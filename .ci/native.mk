@@ -82,15 +82,12 @@ $(OUT)/%: test/helpers/%.c
 
 helpers: $(HELPERS)
 
-# Two at a time; the long ones begin.
-FIRST := $(filter %/kit_test %/kit_run_test %/remote_fault_test,$(PROGRAMS))
-
 check: $(PROGRAMS) helpers
-	@printf '%s\n' $(FIRST) $(filter-out $(FIRST),$(PROGRAMS)) | \
-	  SBX_LAUNCHER=$(LAUNCHER) xargs -P 2 -n 1 sh -c '$$0 >$$0.log 2>&1; \
-	    code=$$?; [ $$code = 0 ] || { cat $$0.log; echo "FAILED $$0"; }; \
-	    grep -E "^\[  (PASSED|FAILED)" $$0.log | sed "s|^|$$(basename $$0): |"; \
-	    exit $$code'
+	@failed=0; for t in $(PROGRAMS); do \
+	  SBX_LAUNCHER=$(LAUNCHER) $$t >$$t.log 2>&1 \
+	    || { failed=1; cat $$t.log; echo "FAILED $$t"; }; \
+	  grep -E '^\[  (PASSED|FAILED)' $$t.log | sed "s|^|$$(basename $$t): |"; \
+	done; exit $$failed
 
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
