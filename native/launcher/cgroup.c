@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "../remove.h"
+#include "proc.h"
 
 #define SBX__CGROUP2_MAGIC 0x63677270
 #define SBX__INNER "run"
@@ -120,21 +121,11 @@ static bool sbx__gives(int dir, const struct sbx_config* c) {
 
 /* ---- sweeping ---- */
 
-static uint64_t sbx__start_time(int pid) {
-  char path[32], text[1024];
-  char* s;
-  int field;
-
-  snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-  if (sbx__read_at(AT_FDCWD, path, text, sizeof(text)) <= 0) return 0;
-  s = strrchr(text, ')');
-  for (field = 2; s != NULL && field < 22; field++) s = strchr(s + 1, ' ');
-  return s == NULL ? 0 : strtoull(s, NULL, 10);
-}
-
 static void sbx__name(char* out, size_t size, int pid) {
-  snprintf(out, size, "sbx-%d-%llu", pid,
-           (unsigned long long) sbx__start_time(pid));
+  struct sbx_proc p;
+
+  if (!sbx_proc_read(pid, &p)) p.start = 0;
+  snprintf(out, size, "sbx-%d-%llu", pid, (unsigned long long) p.start);
 }
 
 static void sbx__remove_in(int dir, const char* name) {

@@ -21,6 +21,7 @@
 #include <utime.h>
 
 #include "notifier.h"
+#include "path.h"
 #include "proc.h"
 
 enum {
@@ -63,13 +64,6 @@ bool sbx_guard_add(struct sbx_guard* g, const char* path) {
   return true;
 }
 
-static bool sbx__is_below(const char* path, const char* folder) {
-  size_t len = strlen(folder);
-
-  return strncmp(path, folder, len) == 0 &&
-         (path[len] == '\0' || path[len] == '/');
-}
-
 bool sbx_guard_holds(const struct sbx_guard* g, int fd) {
   char link[64], path[PATH_MAX + 16];
   ssize_t n;
@@ -81,7 +75,7 @@ bool sbx_guard_holds(const struct sbx_guard* g, int fd) {
   path[n] = '\0';
   if (path[0] != '/' || strncmp(path, "/memfd:", 7) == 0) return true;
   for (i = 0; i < g->len; i++)
-    if (sbx__is_below(path, g->folders[i])) return true;
+    if (sbx_path_below(path, g->folders[i])) return true;
   return false;
 }
 
@@ -436,21 +430,9 @@ static int sbx__watch(const struct sbx__call* c, int64_t* value) {
 /* ---- signals ---- */
 
 static pid_t sbx__parent(pid_t pid) {
-  char path[32], text[512];
-  const char* end;
-  ssize_t n;
-  int fd;
+  struct sbx_proc p;
 
-  snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  n = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (n <= 0) return 0;
-  text[n] = '\0';
-  end = strrchr(text, ')');
-  if (end == NULL || end[1] != ' ' || end[2] == '\0' || end[3] != ' ') return 0;
-  return (pid_t) strtol(end + 4, NULL, 10);
+  return sbx_proc_read(pid, &p) ? p.parent : 0;
 }
 
 /* Descends from this launcher, and is not it. */

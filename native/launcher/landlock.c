@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "path.h"
+
 enum {
   SBX__LL_EXECUTE = 1 << 0,
   SBX__LL_WRITE_FILE = 1 << 1,
@@ -152,13 +154,6 @@ static int sbx__allow_some(struct sbx__domain* d, const char* path,
              : -1;
 }
 
-static bool sbx__is_below(const char* path, const char* folder) {
-  size_t len = strlen(folder);
-
-  return strncmp(path, folder, len) == 0 &&
-         (path[len] == '\0' || path[len] == '/');
-}
-
 enum sbx__masked { SBX__CLEAR, SBX__COVERED, SBX__HOLDS };
 
 /* A mask that covers nothing on this machine does not count. */
@@ -171,8 +166,8 @@ static enum sbx__masked sbx__masked(const struct sbx_config* c,
   for (i = 0; i < c->places_len; i++) {
     const struct sbx_place* p = &c->places[i];
     if (p->tag != SBX_CONFIG_MASK) continue;
-    if (sbx__is_below(path, p->path)) return SBX__COVERED;
-    if (sbx__is_below(p->path, path) && lstat(p->path, &st) == 0)
+    if (sbx_path_below(path, p->path)) return SBX__COVERED;
+    if (sbx_path_below(p->path, path) && lstat(p->path, &st) == 0)
       found = SBX__HOLDS;
   }
   return found;

@@ -10,6 +10,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "path.h"
+
 enum { SBX__INODES = 262144 };
 
 static int sbx__mkdir(const char* path) {
@@ -120,13 +122,6 @@ static char* sbx__read_mountinfo(int proc_self) {
   return NULL;
 }
 
-static int sbx__is_below(const char* path, const char* top) {
-  size_t len = strlen(top);
-
-  if (strncmp(path, top, len) != 0) return 0;
-  return path[len] == '\0' || path[len] == '/';
-}
-
 static int sbx__remount_line(char* line, const char* top,
                              unsigned long flags) {
   char* state = NULL;
@@ -140,7 +135,7 @@ static int sbx__remount_line(char* line, const char* top,
   word = strtok_r(NULL, " ", &state);
   if (path == NULL || word == NULL) return 0;
   sbx__unescape(path);
-  if (!sbx__is_below(path, top)) return 0;
+  if (!sbx_path_below(path, top)) return 0;
   flags |= sbx__flags_of(word);
   return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL);
 }

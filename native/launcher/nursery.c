@@ -3,11 +3,10 @@
 
 #include "nursery.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { SBX__STACK = 128 * 1024 };
+#include "thread.h"
 
 struct sbx__call {
   int (*fn)(void* arg);
@@ -52,20 +51,6 @@ static int sbx__result(struct sbx_nursery* n) {
   return r.value;
 }
 
-static int sbx__create(struct sbx_nursery* n) {
-  pthread_attr_t attr;
-  pthread_t thread;
-  int rc;
-
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, SBX__STACK);
-  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-  rc = pthread_create(&thread, &attr, sbx__thread, n);
-  pthread_attr_destroy(&attr);
-  errno = rc;
-  return rc == 0 ? 0 : -1;
-}
-
 struct sbx_nursery* sbx_nursery_start(int (*begin)(void* arg), void* arg) {
   struct sbx_nursery* n = calloc(1, sizeof(*n));
   int gate[2];
@@ -79,7 +64,7 @@ struct sbx_nursery* sbx_nursery_start(int (*begin)(void* arg), void* arg) {
   }
   n->gate = gate[0];
   n->other = gate[1];
-  if (sbx__create(n) != 0) {
+  if (sbx_thread_start(sbx__thread, n) != 0) {
     free(n);
     return NULL;
   }

@@ -79,6 +79,15 @@ static bool sbx__read(int dir, const char* name, struct sbx_proc* p) {
   return sbx__parse(text, p);
 }
 
+bool sbx_proc_read(pid_t pid, struct sbx_proc* p) {
+  char name[20];
+
+  snprintf(name, sizeof(name), "/proc/%d", (int) pid);
+  if (!sbx__read(AT_FDCWD, name, p)) return false;
+  p->pid = pid;
+  return true;
+}
+
 static int sbx__compare(const void* a, const void* b) {
   const struct sbx_proc* x = a;
   const struct sbx_proc* y = b;

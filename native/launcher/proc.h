@@ -24,6 +24,9 @@ struct sbx_procs {
   size_t size;
 };
 
+/* One process, as /proc of this mount namespace has it. False: it is gone. */
+bool sbx_proc_read(pid_t pid, struct sbx_proc* p);
+
 /* Reads the whole table. `dir` is a descriptor of /proc. -1: no memory. */
 int sbx_procs_scan(struct sbx_procs* procs, int dir);
 void sbx_procs_free(struct sbx_procs* procs);

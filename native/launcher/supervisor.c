@@ -8,7 +8,6 @@
 #include "supervisor.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,28 +17,18 @@
 #include <sys/timerfd.h>
 
 #include "notifier.h"
+#include "proc.h"
+#include "thread.h"
 
 enum {
-  SBX__STACK = 128 * 1024,
   SBX__TICK_MS = 50,
   SBX__TICKS_MAX = 20 /* then the child is given up */
 };
 
 static bool sbx__is_stopped(pid_t pid) {
-  char path[32], text[256];
-  const char* end;
-  ssize_t n;
-  int fd;
+  struct sbx_proc p;
 
-  snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  n = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (n <= 0) return false;
-  text[n] = '\0';
-  end = strrchr(text, ')');
-  return end != NULL && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+  return sbx_proc_read(pid, &p) && (p.state == 'T' || p.state == 't');
 }
 
 /* SIGSTOP cannot be blocked, and any process inside may send it to a child that
@@ -84,19 +73,7 @@ static void* sbx__thread(void* arg) {
 }
 
 static int sbx__start(struct sbx_supervisor* s) {
-  pthread_attr_t attr;
-  pthread_t thread;
-  int rc;
-
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, SBX__STACK);
-  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-  rc = pthread_create(&thread, &attr, sbx__thread, s);
-  pthread_attr_destroy(&attr);
-  if (rc != 0) {
-    errno = rc;
-    return -1;
-  }
+  if (sbx_thread_start(sbx__thread, s) != 0) return -1;
   return read(s->gate, &s->tid, sizeof(s->tid)) == sizeof(s->tid) ? 0 : -1;
 }
 
