@@ -67,11 +67,8 @@ $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
   strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
 
-$(OUT)/remote_fault_test $(OUT)/http_fault_test: \
+$(addprefix $(OUT)/,remote_fault_test http_fault_test parse_fault_test): \
   LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup strndup)
-
-$(OUT)/parse_fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc \
-  realloc)
 
 # Small programs that the JavaScript tests run.
 HELPERS := $(patsubst test/helpers/%.c,$(OUT)/%,$(wildcard test/helpers/*.c))

@@ -21,20 +21,10 @@ enum sbx_archive_verb {
  * process is killed in the middle. */
 #define SBX_ARCHIVE_STAGE ".sandbox-sdk-restore"
 
-/* `bytes` is the archive's size. Called on the loop, once. */
-typedef void (*sbx_archive_cb)(void* arg, const struct sbx_error* error,
-                               uint64_t bytes);
-
-/* Queues one job on the thread pool, with the root's identity. `fd` is read or
- * written from its position on and stays the caller's; it must be open until
- * the callback. `operation` is static text for errors. Returns 0, or a negative
- * code and calls nothing. */
-int sbx_archive_request(uv_loop_t* loop, struct sbx_root* root,
-                        enum sbx_archive_verb verb, int fd,
-                        const char* operation, sbx_archive_cb cb, void* arg);
-
-/* ---- blocking, for pool threads ---- */
-
+/* One job, for a pool thread: it blocks. With the root's identity; `fd` is read
+ * or written from its position on and stays the caller's. `bytes` is the
+ * archive's size; `operation` is static text for errors. 0, or a negative code
+ * with `error` filled. */
 int sbx_archive_run(struct sbx_root* root, enum sbx_archive_verb verb, int fd,
                     const char* operation, uint64_t* bytes,
                     struct sbx_error* error);

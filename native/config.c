@@ -5,16 +5,11 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
+#include "memfd.h"
 
 struct sbx_config {
   char* bytes;
@@ -110,46 +105,7 @@ const struct sbx_config_item* sbx_config_next(const struct sbx_config* c,
   return item;
 }
 
-static int write_all(int fd, const char* bytes, size_t len) {
-  while (len > 0) {
-    ssize_t n = write(fd, bytes, len);
-
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -errno;
-    bytes += n;
-    len -= (size_t) n;
-  }
-  return 0;
-}
-
-/* Data needs no execute bit; kernels before 6.3 do not know the flag, and some
- * sandboxes around us refuse unknown ones. */
-static int memfd_data(const char* name) {
-  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING |
-                                  MFD_NOEXEC_SEAL);
-
-  if (fd < 0 && errno == EINVAL)
-    fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  return fd < 0 ? -errno : fd;
-}
-
-int sbx__memfd_sealed(const char* name, const void* bytes, size_t len) {
-  int fd = memfd_data(name);
-  int err;
-
-  if (fd < 0) return fd;
-  err = write_all(fd, bytes, len);
-  if (err == 0 && lseek(fd, 0, SEEK_SET) < 0) err = -errno;
-  if (err == 0 && fcntl(fd, F_ADD_SEALS,
-                        F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW |
-                            F_SEAL_WRITE) < 0)
-    err = -errno;
-  if (err == 0) return fd;
-  close(fd);
-  return err;
-}
-
 int sbx_config_open(const struct sbx_config* c) {
   if (c->failed) return -ENOMEM;
-  return sbx__memfd_sealed("sandbox-config", c->bytes, c->len);
+  return sbx_memfd_sealed("sandbox-config", c->bytes, c->len, SBX_MEMFD_DATA);
 }

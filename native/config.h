@@ -34,7 +34,4 @@ const struct sbx_config_item* sbx_config_next(const struct sbx_config* c,
  * the descriptor or a negative errno. */
 int sbx_config_open(const struct sbx_config* c);
 
-/* The same for any bytes (a large spawn request). */
-int sbx__memfd_sealed(const char* name, const void* bytes, size_t len);
-
 #endif

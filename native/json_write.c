@@ -165,8 +165,3 @@ char* sbx_json_write_take(struct sbx_json_writer* w, size_t* len) {
   *w = (struct sbx_json_writer){0};
   return bytes;
 }
-
-void sbx_json_write_free(struct sbx_json_writer* w) {
-  sbx_text_free(&w->text);
-  *w = (struct sbx_json_writer){0};
-}

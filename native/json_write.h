@@ -43,6 +43,5 @@ void sbx_json_write_null(struct sbx_json_writer* w, const char* key);
  * memory, or where something is left open or a key was missing or too many. The
  * writer is empty afterwards. */
 char* sbx_json_write_take(struct sbx_json_writer* w, size_t* len);
-void sbx_json_write_free(struct sbx_json_writer* w);
 
 #endif

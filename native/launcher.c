@@ -8,13 +8,10 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <uv.h>
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
+#include "memfd.h"
 
 extern const unsigned char sbx_launcher_start[], sbx_launcher_end[];
 
@@ -23,35 +20,8 @@ extern const unsigned char sbx_launcher_start[], sbx_launcher_end[];
 static uv_once_t once = UV_ONCE_INIT;
 static int launcher_fd = -ENOEXEC;
 
-static int write_program(int fd) {
-  const unsigned char* at = sbx_launcher_start;
-
-  while (at < sbx_launcher_end) {
-    ssize_t n = write(fd, at, (size_t) (sbx_launcher_end - at));
-
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -errno;
-    at += n;
-  }
-  return 0;
-}
-
-static int in_memfd(void) {
-  unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  int fd = memfd_create("sandbox-launcher", flags | MFD_EXEC);
-  int err;
-
-  /* Before 6.3 every memfd was executable and the flag unknown. */
-  if (fd < 0 && errno == EINVAL) fd = memfd_create("sandbox-launcher", flags);
-  if (fd < 0) return -errno;
-  err = write_program(fd);
-  if (err == 0 && fcntl(fd, F_ADD_SEALS,
-                        F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW |
-                            F_SEAL_WRITE) < 0)
-    err = -errno;
-  if (err == 0) return fd;
-  close(fd);
-  return err;
+static size_t program_len(void) {
+  return (size_t) (sbx_launcher_end - sbx_launcher_start);
 }
 
 /* For vm.memfd_noexec=2: a file without a name, opened again without the right
@@ -63,7 +33,7 @@ static int in_folder(const char* folder) {
   int err;
 
   if (out < 0) return -errno;
-  err = write_program(out);
+  err = sbx_write_all(out, sbx_launcher_start, program_len());
   if (err != 0) {
     close(out);
     return err;
@@ -85,7 +55,8 @@ static int move_up(int fd) {
 }
 
 static void make(void) {
-  int fd = in_memfd();
+  int fd = sbx_memfd_sealed("sandbox-launcher", sbx_launcher_start,
+                            program_len(), SBX_MEMFD_PROGRAM);
 
   if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS)
     fd = in_folder("/dev/shm");

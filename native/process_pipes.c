@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "internal.h"
 #include "limits.h"
+#include "memfd.h"
 #include "process_internal.h"
 #include "rate.h"
 #include "terminal.h"
@@ -731,7 +731,8 @@ static int request_fds(struct request* r, struct pipes* p,
     if (err == 0) err = handle_open(p, &o->poll, o->fd, &o->polled);
   }
   if (err == 0 && r->len > SBX_MSG_INLINE_MAX) {
-    int fd = sbx__memfd_sealed("sandbox-spawn", r->bytes, r->len);
+    int fd = sbx_memfd_sealed("sandbox-spawn", r->bytes, r->len,
+                              SBX_MEMFD_DATA);
 
     if (fd < 0) return fd;
     r->fds[r->nfds++] = fd;

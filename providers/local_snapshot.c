@@ -34,30 +34,18 @@ struct request {
   struct sbx_error error;
 };
 
-static const char* operation_of(enum sbx_snapshot_verb verb) {
-  switch (verb) {
-    case SBX_SNAPSHOT_CREATE: return "snapshots.create";
-    case SBX_SNAPSHOT_RESTORE: return "snapshots.restore";
-    case SBX_SNAPSHOT_DELETE: return "snapshots.delete";
-    case SBX_SNAPSHOT_LIST: return "snapshots.list";
-    case SBX_SNAPSHOT_SEED:
-    case SBX_SNAPSHOT_LAYER: break;
-  }
-  return "template";
-}
-
 static int fail(struct request* r, const char* doing, int sys) {
   char words[SBX_SYS_TEXT_MAX];
 
   return sbx_error_set(&r->error, SBX_E_PROVIDER, sys,
-                       operation_of(r->spec.verb),
+                       sbx_snapshot_operation(r->spec.verb),
                        "%s in \"%.300s\" failed: %s.", doing, r->store,
                        sbx_sys_text(sys, words));
 }
 
 static int missing(struct request* r) {
   return sbx_error_set(&r->error, SBX_E_NOT_FOUND, ENOENT,
-                       operation_of(r->spec.verb),
+                       sbx_snapshot_operation(r->spec.verb),
                        "There is no snapshot \"%s\": snapshots.list() names "
                        "those there are.",
                        r->id);
@@ -135,7 +123,7 @@ static int create(struct request* r) {
     return rc;
   }
   rc = sbx_archive_run(r->spec.root, SBX_ARCHIVE_PACK, fd,
-                       operation_of(r->spec.verb), &bytes, &r->error);
+                       sbx_snapshot_operation(r->spec.verb), &bytes, &r->error);
   if (rc == 0) {
     rc = give_name(store, fd, temporary, r->file);
     if (rc != 0) rc = fail(r, "Naming a snapshot", -rc);
@@ -167,8 +155,8 @@ static int put_back(struct request* r, enum sbx_archive_verb verb) {
   int rc;
 
   if (fd < 0) return fd;
-  rc = sbx_archive_run(r->spec.root, verb, fd, operation_of(r->spec.verb),
-                       &bytes, &r->error);
+  rc = sbx_archive_run(r->spec.root, verb, fd,
+                       sbx_snapshot_operation(r->spec.verb), &bytes, &r->error);
   close(fd);
   close(store);
   return rc;
@@ -186,12 +174,6 @@ static int delete(struct request* r) {
 }
 
 /* ---- a layer: the archive as a tree that no session owns ---- */
-
-char* sbx_local_snapshot_layer(const char* store, const char* id) {
-  char* path;
-
-  return asprintf(&path, "%s/%s.layer", store, id) < 0 ? NULL : path;
-}
 
 static int unpack_layer(struct request* r, int archive, int layer) {
   bool ranges = sbx_local_folder_has_ranges();
@@ -329,7 +311,7 @@ static void on_worked(uv_work_t* work, int status) {
 
 static int check(const struct sbx_local_snapshot* spec,
                  struct sbx_error* error) {
-  const char* operation = operation_of(spec->verb);
+  const char* operation = sbx_snapshot_operation(spec->verb);
   bool needs_root = spec->verb == SBX_SNAPSHOT_CREATE ||
                     spec->verb == SBX_SNAPSHOT_RESTORE ||
                     spec->verb == SBX_SNAPSHOT_SEED;
@@ -360,7 +342,7 @@ int sbx_local_snapshot_request(uv_loop_t* loop,
   if (r == NULL || r->store == NULL) {
     free(r);
     return sbx_error_set(error, SBX_E_INTERNAL, ENOMEM,
-                         operation_of(spec->verb), "Out of memory.");
+                         sbx_snapshot_operation(spec->verb), "Out of memory.");
   }
   r->spec = *spec;
   r->work.data = r;

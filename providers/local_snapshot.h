@@ -18,7 +18,4 @@ int sbx_local_snapshot_request(uv_loop_t* loop,
                                const struct sbx_local_snapshot* spec,
                                struct sbx_error* error);
 
-/* "<store>/<id>.layer", to be freed: what LAYER makes. */
-char* sbx_local_snapshot_layer(const char* store, const char* id);
-
 #endif

@@ -74,6 +74,9 @@ enum sbx_snapshot_verb {
   SBX_SNAPSHOT_LAYER /* makes of it what use_layer takes */
 };
 
+/* For errors: "snapshots.create"; "template" for SEED and LAYER. */
+const char* sbx_snapshot_operation(enum sbx_snapshot_verb verb);
+
 struct sbx_snapshot {
   char id[248];
   uint64_t bytes;

@@ -925,10 +925,6 @@ static void lose(struct sbx_remote* r) {
   stop_works(r, &r->error);
 }
 
-void sbx__remote_lost(struct sbx_remote* r) {
-  lose(r);
-}
-
 static void tell_probed(struct sbx_remote* r, enum sbx__remote_life life) {
   if (life == SBX__REMOTE_DEAD) lose(r);
   while (r->probe_waiters != NULL) {

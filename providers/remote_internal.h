@@ -108,9 +108,6 @@ typedef void (*sbx__probe_cb)(void* arg, enum sbx__remote_life life);
 void sbx__remote_probe(struct sbx_remote* r, sbx__probe_cb cb, void* arg);
 void sbx__remote_forget_probe(struct sbx_remote* r, void* arg);
 
-/* It said itself that it is not there any more. */
-void sbx__remote_lost(struct sbx_remote* r);
-
 /* Where the kit works: scope 0 the workspace, 1 the whole file system. */
 void sbx__remote_place(const struct sbx_remote* r, int scope,
                        struct sbx_kit_place* place);

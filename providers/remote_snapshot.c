@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../native/base64.h"
+#include "../native/memfd.h"
 #include "local_snapshot.h"
 #include "remote_internal.h"
 
@@ -229,18 +230,6 @@ static int open_store(struct snap* s) {
 
 /* ---- create: pack, download, keep ---- */
 
-static int write_all(int fd, const char* bytes, size_t len) {
-  while (len > 0) {
-    ssize_t n = write(fd, bytes, len);
-
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -errno;
-    bytes += n;
-    len -= (size_t) n;
-  }
-  return 0;
-}
-
 static int keep_in(struct snap* s, int store) {
   char name[272], temporary[32];
   uint64_t n = 0;
@@ -253,7 +242,7 @@ static int keep_in(struct snap* s, int store) {
   fd = openat(store, temporary,
               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return -errno;
-  rc = write_all(fd, s->data, s->len);
+  rc = sbx_write_all(fd, s->data, s->len);
   close(fd);
   if (rc == 0 && renameat(store, temporary, store, name) != 0) rc = -errno;
   if (rc != 0) unlinkat(store, temporary, 0);
@@ -462,16 +451,6 @@ static void on_read(uv_work_t* work, int status) {
 
 /* ---- the verb ---- */
 
-static const char* operation_of(enum sbx_snapshot_verb verb) {
-  switch (verb) {
-    case SBX_SNAPSHOT_CREATE: return "snapshots.create";
-    case SBX_SNAPSHOT_RESTORE: return "snapshots.restore";
-    case SBX_SNAPSHOT_DELETE: return "snapshots.delete";
-    case SBX_SNAPSHOT_LIST: return "snapshots.list";
-    default: return "template";
-  }
-}
-
 static struct snap* snap_new(struct sbx_remote* r, enum sbx_snapshot_verb verb,
                              const char* store, const char* id) {
   struct snap* s = calloc(1, sizeof(*s));
@@ -487,7 +466,7 @@ static struct snap* snap_new(struct sbx_remote* r, enum sbx_snapshot_verb verb,
   s->work.stop = on_stop;
   s->remote = r;
   s->verb = verb;
-  s->operation = operation_of(verb);
+  s->operation = sbx_snapshot_operation(verb);
   snprintf(s->id, sizeof(s->id), "%s", id);
   snprintf(s->inside, sizeof(s->inside), "/tmp/.sbx/archive-%016llx",
            (unsigned long long) n);
@@ -505,17 +484,18 @@ int sbx_remote_snapshot(struct sbx_sandbox* sandbox,
   int rc;
 
   if (store[0] == '\0')
-    return sbx__remote_kept(r, verb, operation_of(verb), id, cb, arg, error);
+    return sbx__remote_kept(r, verb, sbx_snapshot_operation(verb), id, cb, arg,
+                            error);
   if (verb == SBX_SNAPSHOT_LIST || verb == SBX_SNAPSHOT_DELETE)
     return sbx_local_snapshot_request(r->base.loop, &kept, error);
   if (verb == SBX_SNAPSHOT_LAYER || store[0] != '/')
-    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, operation_of(verb),
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, sbx_snapshot_operation(verb),
                          "A sandbox at %s lies on no layers.",
                          r->service->title);
-  rc = sbx__remote_check(r, operation_of(verb), error);
+  rc = sbx__remote_check(r, sbx_snapshot_operation(verb), error);
   if (rc != 0) return rc;
   s = snap_new(r, verb, store, id);
-  if (s == NULL) return sbx__remote_no_memory(error, operation_of(verb));
+  if (s == NULL) return sbx__remote_no_memory(error, sbx_snapshot_operation(verb));
   s->cb = cb;
   s->arg = arg;
   sbx__remote_use(r);

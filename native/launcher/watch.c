@@ -48,11 +48,6 @@ struct sbx_watch* sbx_watch_new(const struct sbx_watch_spec* spec) {
   return w;
 }
 
-void sbx_watch_free(struct sbx_watch* w) {
-  free(w->written);
-  free(w);
-}
-
 uint64_t sbx_watch_due(const struct sbx_watch* w) { return w->due; }
 void sbx_watch_idle(struct sbx_watch* w) { w->due = UINT64_MAX; }
 

@@ -19,9 +19,8 @@ struct sbx_watch_spec {
 
 struct sbx_watch;
 
-/* NULL: no memory. */
+/* Lives as long as the program. NULL: no memory. */
 struct sbx_watch* sbx_watch_new(const struct sbx_watch_spec* spec);
-void sbx_watch_free(struct sbx_watch* watch);
 
 /* When the next look is due, in ms; UINT64_MAX: when something was started. */
 uint64_t sbx_watch_due(const struct sbx_watch* watch);

@@ -6,11 +6,7 @@ r) arg "$4" ; data=$A ;;
 f) data=$F/$4 ;;
 *) data=$4 ;;
 esac
-walk "$p" fm || {
-  [ $err = ENOENT ] && fail p t PARENT
-  [ $err = TEXT ] && say p t "$E"
-  fail p t $err
-}
+walk_to p "$p" fm
 take_lock
 [ -d "./$n" ] && fail p t EISDIR
 [ ! -e "./$n" ] || [ -f "./$n" ] || fail_special p

@@ -35,6 +35,12 @@ say() {
   fail "$1" "$2" TEXT "$3"
 }
 
+# The call is done, and there is nothing more to tell.
+done_well() {
+  printf K
+  exit 0
+}
+
 fail_special() {
   if [ -p "./$n" ]; then fail "$1" s SPECIAL fifo
   elif [ -S "./$n" ]; then fail "$1" s SPECIAL socket
@@ -152,6 +158,16 @@ walk() {
   [ -x . ] || { err=EACCES; return 1; }
   nested && { err=NEST; return 1; }
   return 0
+}
+
+# The same for what is to be made or changed: ends the call where it fails. $1:
+# which of its paths that is, $2: the path.
+walk_to() {
+  walk "$2" "$3" || {
+    [ $err = ENOENT ] && fail "$1" t PARENT
+    [ $err = TEXT ] && say "$1" t "$E"
+    fail "$1" t $err
+  }
 }
 
 nest=

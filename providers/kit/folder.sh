@@ -19,17 +19,8 @@ back() {
   walk "$p" '' || fail p t $err
 }
 
-done_well() {
-  printf K
-  exit 0
-}
-
 make_it() {
-  walk "$p" "$flags" || {
-    [ $err = ENOENT ] && fail p t PARENT
-    [ $err = TEXT ] && say p t "$E"
-    fail p t $err
-  }
+  walk_to p "$p" "$flags"
   if [ -h "./$n" ]; then
     look_through || fail p t $err
     case $seen in

@@ -7,19 +7,6 @@ arg "$3"
 q=$A flags=$4 W=q mode= expected= x= silent=1
 has "$flags" x && x=1
 
-done_well() {
-  printf K
-  exit 0
-}
-
-walk_to() {
-  walk "$q" "$1" || {
-    [ $err = ENOENT ] && fail q t PARENT
-    [ $err = TEXT ] && say q t "$E"
-    fail q t $err
-  }
-}
-
 # --- copy
 
 copy_file() {
@@ -29,7 +16,7 @@ copy_file() {
   facts_of "$src" || fail p s ENOENT
   octal $((bits & 01777))
   mode=$O how=c data=$src
-  walk_to fm
+  walk_to q "$q" fm
   [ -z "$x" ] && [ "./$n" -ef "$src" ] && done_well
   replace
 }
@@ -132,7 +119,7 @@ move_it() {
     is=d
     nest=$src
   fi
-  walk_to m
+  walk_to q "$q" m
   nest=
   [ "$n" = . ] && fail q t ROOT
   check_link "$q" q t

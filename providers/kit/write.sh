@@ -9,11 +9,7 @@ r) arg "$6" ; data=$A ;;
 f) data=$F/$6 ;;
 *) data=$6 ;;
 esac
-walk "$p" "f$flags" || {
-  [ $err = ENOENT ] && fail p t PARENT
-  [ $err = TEXT ] && say p t "$E"
-  fail p t $err
-}
+walk_to p "$p" "f$flags"
 replace
 [ $how = f ] && rm -f "$data"
 [ "$silent" ] && printf K

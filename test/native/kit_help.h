@@ -259,4 +259,24 @@ static inline void kit_close(struct kit* k) {
   assert_int_equal(system(line), 0);
 }
 
+typedef void (*kit_body)(struct kit* k);
+
+static inline void each_shell(kit_body body) {
+  const char* only = getenv("SBX_SHELL");
+  for (size_t i = 0; i < SHELLS; i++) {
+    struct kit k;
+    if (only && strcmp(only, shells[i].name) != 0) continue;
+    kit_open(&k, i);
+    body(&k);
+    kit_close(&k);
+  }
+}
+
+/* The test `name`: name_body under each shell. */
+#define EACH(name)                 \
+  static void name(void** state) { \
+    (void)state;                   \
+    each_shell(name##_body);       \
+  }
+
 #endif

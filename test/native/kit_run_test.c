@@ -8,25 +8,6 @@
 
 #include "providers/kit_run.h"
 
-typedef void (*kit_body)(struct kit* k);
-
-static void each_shell(kit_body body) {
-  const char* only = getenv("SBX_SHELL");
-  for (size_t i = 0; i < SHELLS; i++) {
-    struct kit k;
-    if (only && strcmp(only, shells[i].name) != 0) continue;
-    kit_open(&k, i);
-    body(&k);
-    kit_close(&k);
-  }
-}
-
-#define EACH(name)                 \
-  static void name(void** state) { \
-    (void)state;                   \
-    each_shell(name##_body);       \
-  }
-
 /* One process of the service. */
 struct service {
   struct kit* k;

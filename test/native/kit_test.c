@@ -7,19 +7,6 @@
 #include "files_table.h"
 
 /* Each test runs once per shell. */
-typedef void (*kit_body)(struct kit* k);
-
-static void each_shell(kit_body body) {
-  const char* only = getenv("SBX_SHELL");
-  for (size_t i = 0; i < SHELLS; i++) {
-    struct kit k;
-    if (only && strcmp(only, shells[i].name) != 0) continue;
-    kit_open(&k, i);
-    body(&k);
-    kit_close(&k);
-  }
-}
-
 /* --- the table ------------------------------------------------------------ */
 
 static void table_make(struct kit* k) {
@@ -66,12 +53,6 @@ static void contract_table(void** state) {
   (void)state;
   each_shell(table_body);
 }
-
-#define EACH(name)                 \
-  static void name(void** state) { \
-    (void)state;                   \
-    each_shell(name##_body);       \
-  }
 
 static void exists_is_never_an_error_body(struct kit* k) {
   const bool expected[11] = {false, true, true,  true,  true, false,

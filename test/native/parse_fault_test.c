@@ -3,6 +3,7 @@
  * for the names below. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,32 +17,10 @@
 #include "../fuzz/ndjson.h"
 #include "../fuzz/sse.h"
 
-static int countdown = -1;
-static bool fired;
 /* The tests' own allocations do not count. */
 static bool armed;
 
-static bool fails(void) {
-  if (!armed || countdown < 0 || countdown-- != 0) return false;
-  fired = true;
-  return true;
-}
-
-void* __real_malloc(size_t size);
-void* __real_calloc(size_t n, size_t size);
-void* __real_realloc(void* p, size_t size);
-
-void* __wrap_malloc(size_t size) {
-  return fails() ? NULL : __real_malloc(size);
-}
-
-void* __wrap_calloc(size_t n, size_t size) {
-  return fails() ? NULL : __real_calloc(n, size);
-}
-
-void* __wrap_realloc(void* p, size_t size) {
-  return fails() ? NULL : __real_realloc(p, size);
-}
+#include "alloc_fault.h"
 
 /* True where it ended as it does with memory. */
 typedef bool (*scenario)(void);

@@ -4,6 +4,7 @@
  * Linked with --wrap for the names below. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,44 +19,10 @@
 #include "../../native/process.h"
 #include "../../providers/provider.h"
 
-/* ---- what fails ---- */
-
-static int countdown = -1;
-static bool fired;
 /* The tests' own allocations do not count. */
 static bool armed;
 
-static bool fails(void) {
-  if (!armed || countdown < 0 || countdown-- != 0) return false;
-  fired = true;
-  return true;
-}
-
-void* __real_malloc(size_t size);
-void* __real_calloc(size_t n, size_t size);
-void* __real_realloc(void* p, size_t size);
-char* __real_strdup(const char* s);
-char* __real_strndup(const char* s, size_t n);
-
-void* __wrap_malloc(size_t size) {
-  return fails() ? NULL : __real_malloc(size);
-}
-
-void* __wrap_calloc(size_t n, size_t size) {
-  return fails() ? NULL : __real_calloc(n, size);
-}
-
-void* __wrap_realloc(void* p, size_t size) {
-  return fails() ? NULL : __real_realloc(p, size);
-}
-
-char* __wrap_strdup(const char* s) {
-  return fails() ? NULL : __real_strdup(s);
-}
-
-char* __wrap_strndup(const char* s, size_t n) {
-  return fails() ? NULL : __real_strndup(s, n);
-}
+#include "alloc_fault.h"
 
 /* ---- an engine of canned answers ---- */
 
