@@ -42,7 +42,7 @@ $(DEPS_HERE):
 
 $(DEP_SOURCES): | $(DEPS_HERE)
 
-$(OUT)/deps/%.o: $(DEPS)/%.c
+$(OUT)/deps/%.o: $(DEPS)/%.c .ci/native.mk
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SAN) $(DEP_FLAGS) -w -c $< -o $@
 

@@ -47,6 +47,13 @@ int sbx_error_set(struct sbx_error* error, int code, int sys,
   return code;
 }
 
+const struct sbx_error* sbx_error_keep(struct sbx_error* copy,
+                                       const struct sbx_error* error) {
+  if (error == NULL) return NULL;
+  *copy = *error;
+  return copy;
+}
+
 const char* sbx_sys_text(int sys, char buffer[SBX_SYS_TEXT_MAX]) {
   const char* text = strerror_r(sys, buffer, SBX_SYS_TEXT_MAX);
 

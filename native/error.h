@@ -61,6 +61,11 @@ int sbx_error_set(struct sbx_error* error, int code, int sys,
                   const char* operation, const char* format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The error in `copy`, or NULL for NULL: for one that goes with its owner before
+ * it is told. */
+const struct sbx_error* sbx_error_keep(struct sbx_error* copy,
+                                       const struct sbx_error* error);
+
 /* The kernel's words for an errno: uv_strerror leaks for those it does not
  * know. The text is in `buffer`, which is also returned. */
 enum { SBX_SYS_TEXT_MAX = 80 };

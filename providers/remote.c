@@ -255,10 +255,7 @@ static void life_finish(struct life* l, const struct sbx_error* error) {
   bool found = l->found;
   struct sbx_error copy;
 
-  if (error != NULL) {
-    copy = *error;
-    error = &copy;
-  }
+  error = sbx_error_keep(&copy, error);
   sbx__remote_unlink(&l->work);
   if (l->drive != NULL) sbx_drive_close(l->drive);
   if (l->sync != NULL) sbx__command_close(l->sync);
@@ -293,10 +290,7 @@ static void on_life_done(void* data, const struct sbx_error* error) {
   struct life* l = data;
   struct sbx_error copy;
 
-  if (error != NULL) {
-    copy = *error;
-    error = &copy;
-  }
+  error = sbx_error_keep(&copy, error);
   sbx_drive_close(l->drive);
   l->drive = NULL;
   l->next(l, error);

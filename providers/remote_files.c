@@ -53,10 +53,7 @@ static void finish(struct call* c, const struct sbx_error* error,
   void* arg = c->arg;
   struct sbx_error copy;
 
-  if (error != NULL) {
-    copy = *error; /* it may be the call's own */
-    error = &copy;
-  }
+  error = sbx_error_keep(&copy, error); /* it may be the call's own */
   sbx__remote_unlink(&c->work);
   let_go(c);
   free(c);
@@ -171,10 +168,7 @@ static void on_moved(void* data, const struct sbx_error* error) {
   struct call* c = data;
   struct sbx_error copy;
 
-  if (error != NULL) {
-    copy = *error;
-    error = &copy;
-  }
+  error = sbx_error_keep(&copy, error);
   sbx_drive_close(c->drive);
   c->drive = NULL;
   /* Both are private files of the kit, or are read: nothing was done yet. */

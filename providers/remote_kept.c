@@ -22,10 +22,7 @@ struct kept {
 static void finish(struct kept* k, const struct sbx_error* error) {
   struct sbx_error copy;
 
-  if (error != NULL) {
-    copy = *error;
-    error = &copy;
-  }
+  error = sbx_error_keep(&copy, error);
   sbx__remote_unlink(&k->work);
   if (k->drive != NULL) sbx_drive_close(k->drive);
   k->cb(k->arg, error, error == NULL ? k->list : NULL,

@@ -99,10 +99,7 @@ static void finish(struct snap* s, const struct sbx_error* error,
   void* arg = s->arg;
   struct sbx_error copy;
 
-  if (error != NULL) {
-    copy = *error;
-    error = &copy;
-  }
+  error = sbx_error_keep(&copy, error);
   sbx__remote_unlink(&s->work);
   if (s->command != NULL) sbx__command_close(s->command);
   if (s->drive != NULL) sbx_drive_close(s->drive);
