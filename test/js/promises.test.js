@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { attempts, bait, kinds, open, root } from '../helpers/attempts.js';
+import { until } from '../helpers/workspace.js';
 
 const readme = fs.readFileSync(path.join(import.meta.dirname, '../../README.md'), 'utf8');
 
@@ -148,7 +149,7 @@ const meanings = {
       const mark = `mark-${process.pid}`;
       const marked = () => fs.readdirSync('/proc').filter(pid => /^\d+$/.test(pid) && commandLine(pid).includes(mark));
       await sh(workspace, `(setsid sh -c "trap '' TERM HUP INT; : ${mark}; sleep 600; sleep 600" >/dev/null 2>&1 &)`);
-      assert.ok(marked().length > 0);
+      await until(() => marked().length > 0);
       await workspace.destroy();
       assert.deepEqual(marked(), []);
     },

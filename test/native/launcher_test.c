@@ -844,8 +844,8 @@ static bool none_left(void) {
 static bool is_removed(const char* folder) {
   int i;
 
-  /* A disk under load may keep a removal waiting for seconds. */
-  for (i = 0; i < 12000 && is_there(folder); i++) nap(5);
+  /* A disk under load may keep a removal waiting for a minute. */
+  for (i = 0; i < 60000 && is_there(folder); i++) nap(5);
   return !is_there(folder);
 }
 
