@@ -12,8 +12,8 @@
     {
       "target_name": "addon",
       "sources": [
-        "native/launcher_blob.S",
-        "<!@(find native providers -maxdepth 1 -name '*.c' | sort)",
+        "native/session/launcher_blob.S",
+        "<!@(find native providers -name '*.c' -not -path 'native/launcher/*' | sort)",
         "<!@(find native/binding -name '*.cc' | sort)",
         "build/deps/cjson/cJSON.c",
         "build/deps/wslay/wslay_event.c",
@@ -36,7 +36,7 @@
         "NAPI_DISABLE_CPP_EXCEPTIONS",
         "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS",
         "SBX_LAUNCHER_FILE=\"<(launcher)\"",
-        "SBX_KIT_DIR=\"<(module_root_dir)/providers/kit\"",
+        "SBX_KIT_DIR=\"<(module_root_dir)/providers/kit/shell\"",
       ],
       "cflags!": ["-fno-omit-frame-pointer"],
       "cflags_cc": ["-std=c++17", "-fno-rtti", "-fno-exceptions"],

@@ -58,13 +58,13 @@ function buildLauncher() {
   if (existsSync(launcher) && statSync(launcher).mtimeMs > Math.max(...sources.map(changed))) return;
   const run = spawnSync('sh', ['.ci/build-launcher', launcher], { cwd: root, stdio: 'inherit' });
   if (run.status !== 0) process.exit(1);
-  rmSync(path.join(root, 'build/Release/obj.target/addon/native/launcher_blob.o'), { force: true });
+  rmSync(path.join(root, 'build/Release/obj.target/addon/native/session/launcher_blob.o'), { force: true });
 }
 
 // The same for the shell programs of the remote kit.
 function renewScripts() {
-  const object = path.join(root, 'build/Release/obj.target/addon/providers/kit_scripts.o');
-  const scripts = readdirSync(path.join(root, 'providers/kit')).map((name) => path.join(root, 'providers/kit', name));
+  const object = path.join(root, 'build/Release/obj.target/addon/providers/kit/scripts.o');
+  const scripts = readdirSync(path.join(root, 'providers/kit/shell')).map((name) => path.join(root, 'providers/kit/shell', name));
   const newest = Math.max(...scripts.map((file) => statSync(file).mtimeMs));
   if (existsSync(object) && statSync(object).mtimeMs < newest) rmSync(object);
 }

@@ -22,7 +22,8 @@ DEPS_HERE := $(DEPS)/.complete
 DEP_FLAGS := -DHAVE_ARPA_INET_H -DHAVE_NETINET_IN_H -DENABLE_LOCALES -DNDEBUG
 CFLAGS += $(INCLUDES)
 
-SOURCES := $(sort $(wildcard native/*.c providers/*.c))
+SOURCES := $(sort $(wildcard native/*.c providers/*.c providers/*/*.c) \
+  $(filter-out native/launcher/%,$(wildcard native/*/*.c)))
 OBJECTS := $(SOURCES:%.c=$(OUT)/%.o)
 DEP_OBJECTS := $(DEP_SOURCES:$(DEPS)/%.c=$(OUT)/deps/%.o)
 TESTS := $(sort $(wildcard test/native/*_test.c))
@@ -48,12 +49,12 @@ $(OUT)/deps/%.o: $(DEPS)/%.c .ci/native.mk
 
 $(OUT)/%.o: %.c | $(DEPS_HERE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(SAN) -MMD -c $< -o $@
+	$(CC) $(CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 
 # The shell programs of the remote kit lie in it.
-$(OUT)/providers/kit_scripts.o: $(wildcard providers/kit/*.sh)
+$(OUT)/providers/kit/scripts.o: $(wildcard providers/kit/shell/*.sh)
 
-$(OUT)/launcher_blob.o: native/launcher_blob.S $(LAUNCHER)
+$(OUT)/launcher_blob.o: native/session/launcher_blob.S $(LAUNCHER)
 	$(CC) -c -DSBX_LAUNCHER_FILE='"$(LAUNCHER)"' $< -o $@
 
 $(OUT)/libsbx.a: $(OBJECTS) $(DEP_OBJECTS) $(OUT)/launcher_blob.o
@@ -61,7 +62,7 @@ $(OUT)/libsbx.a: $(OBJECTS) $(DEP_OBJECTS) $(OUT)/launcher_blob.o
 	ar rcs $@ $^
 
 $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
-	$(CC) $(CFLAGS) $(SAN) -MMD -I. $< $(OUT)/libsbx.a $(LINK) -luv -lcmocka -lpthread -o $@
+	$(CC) $(CFLAGS) $(SAN) -MMD -MP -I. $< $(OUT)/libsbx.a $(LINK) -luv -lcmocka -lpthread -o $@
 
 # Lets each of these fail, one call after another.
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
@@ -92,7 +93,7 @@ fuzz_sources = $(shell sed -n 's|^// sources: ||p' $(1))
 
 .SECONDEXPANSION:
 $(OUT)/fuzz/%: test/fuzz/%.c $$(call fuzz_sources,test/fuzz/$$*.c) \
-  $(wildcard native/*.h test/fuzz/*.h) test/native/cuts.h | $(DEPS_HERE)
+  $(wildcard native/*.h native/*/*.h test/fuzz/*.h) test/native/cuts.h | $(DEPS_HERE)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. $(INCLUDES) $(DEP_FLAGS) \
 	  -fsanitize=fuzzer,address,undefined $< \

@@ -1,4 +1,4 @@
-// Decodes the packed entries of READDIR, WALK and GATHER (native/files.h).
+// Decodes the packed entries of READDIR, WALK and GATHER (native/files/files.h).
 
 const HEADER = 20;
 const DIRECTORY = 2;

@@ -1,4 +1,4 @@
-// Numbers of native/files.h and native/process.h.
+// Numbers of native/files/files.h and native/session/process.h.
 export const verb = Object.freeze({
   READ: 1,
   WRITE: 2,

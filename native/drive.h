@@ -3,7 +3,7 @@
 #ifndef SBX_DRIVE_H
 #define SBX_DRIVE_H
 
-#include "http.h"
+#include "http/http.h"
 #include "step.h"
 
 struct sbx_drive;

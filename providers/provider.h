@@ -13,11 +13,11 @@
 #include <uv.h>
 
 #include "../native/error.h"
-#include "../native/files.h"
+#include "../native/files/files.h"
 #include "../native/options.h"
 #include "../native/path.h"
-#include "../native/process.h"
-#include "../native/proxy.h"
+#include "../native/session/process.h"
+#include "../native/network/proxy.h"
 
 struct sbx_sandbox;
 
@@ -130,7 +130,7 @@ struct sbx_provider {
               const struct sbx_file_request* request, sbx_file_cb cb,
               void* arg);
 
-  /* Commands; the process functions of native/process.h work on the result. */
+  /* Commands; the process functions of native/session/process.h work on the result. */
   int (*spawn)(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
                const struct sbx_process_events* events,
                struct sbx_process** out, struct sbx_error* error);

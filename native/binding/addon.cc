@@ -12,7 +12,7 @@
 #include "transport.h"
 
 extern "C" {
-#include "../setup.h"
+#include "../session/setup.h"
 #include "../utf8.h"
 }
 

@@ -11,8 +11,8 @@
 
 extern "C" {
 #include "../../providers/provider.h"
-#include "../http.h"
-#include "../transport.h"
+#include "../http/http.h"
+#include "../http/transport.h"
 }
 
 namespace sbx {

@@ -8,7 +8,7 @@
 #include "addon.h"
 
 extern "C" {
-#include "../http.h"
+#include "../http/http.h"
 }
 
 namespace sbx {

@@ -107,7 +107,7 @@ enum sbx_config_tag {
 enum sbx_level { SBX_LEVEL_NONE = 0, SBX_LEVEL_LANDLOCK = 1, SBX_LEVEL_FULL = 2 };
 
 /* Set-up steps, in order. A failure names one of them; keep the engine's table
- * of names and remedies (native/setup.c) in step. */
+ * of names and remedies (native/session/setup.c) in step. */
 enum sbx_setup {
   SBX_SETUP_CONFIG = 1,   /* read and check the configuration */
   SBX_SETUP_WORKSPACE,    /* open the workspace */

@@ -1,12 +1,12 @@
-// sources: native/allow_list.c native/address.c native/host_check.c native/error.c
+// sources: native/network/allow_list.c native/network/address.c native/network/host_check.c native/error.c
 /* The first line is an entry, the rest a host: no entry but "*" allows a host
  * that does not end with it, and a clean host cleans to itself. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/allow_list.h"
-#include "native/host_check.h"
+#include "native/network/allow_list.h"
+#include "native/network/host_check.h"
 
 static void check_clean(const char* host) {
   char again[SBX_HOST_MAX];

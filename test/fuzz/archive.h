@@ -1,7 +1,7 @@
 /* The parser of archives, for cuts.h. What it hands out is checked, too: no
  * name leads outside, and no data lies outside its file. */
 #include "../native/cuts.h"
-#include "../../native/tar.h"
+#include "../../native/archive/tar.h"
 
 struct archive_seen {
   struct journal* journal;

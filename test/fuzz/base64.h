@@ -1,6 +1,6 @@
 /* The streaming decoder of base64, for cuts.h. */
 #include "../native/cuts.h"
-#include "../../native/base64.h"
+#include "../../native/parse/base64.h"
 
 struct base64_case {
   struct sbx_base64 decoder;

@@ -1,6 +1,6 @@
 /* The reader of envelopes, for cuts.h. */
 #include "../native/cuts.h"
-#include "../../native/envelope.h"
+#include "../../native/parse/envelope.h"
 
 struct envelope_case {
   struct sbx_envelope_reader reader;

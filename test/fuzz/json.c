@@ -1,12 +1,12 @@
-// sources: native/json.c native/json_write.c native/base64.c native/fault.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
+// sources: native/parse/json.c native/parse/json_write.c native/parse/base64.c native/parse/fault.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
 /* JSON: what is accepted comes out as valid UTF-8, what the writer makes of it is
  * read back as the same, and no error quotes what looks like JSON. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/fault.h"
-#include "native/json_write.h"
+#include "native/parse/fault.h"
+#include "native/parse/json_write.h"
 #include "native/utf8.h"
 
 static const struct sbx_json_source source = {"E2B", "fuzz"};

@@ -3,8 +3,8 @@
 #ifndef SBX_FUZZ_KIT_H
 #define SBX_FUZZ_KIT_H
 
-#include "native/files.h"
-#include "providers/kit_run.h"
+#include "native/files/files.h"
+#include "providers/kit/run.h"
 #include "test/native/cuts.h"
 
 struct kit_case {

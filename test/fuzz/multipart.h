@@ -1,6 +1,6 @@
 /* The reader of multipart bodies, for cuts.h. */
 #include "../native/cuts.h"
-#include "../../native/multipart.h"
+#include "../../native/parse/multipart.h"
 
 #define MULTIPART_CASE_TYPE \
   "multipart/form-data; boundary=DAYTONA-FILE-BOUNDARY"

@@ -1,4 +1,4 @@
-// sources: native/ndjson.c native/lines.c native/json.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
+// sources: native/parse/ndjson.c native/parse/lines.c native/parse/json.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
 /* JSON lines: any cut gives the same values. */
 #include "ndjson.h"
 

@@ -1,6 +1,6 @@
 /* The reader of JSON lines, for cuts.h. */
 #include "../native/cuts.h"
-#include "../../native/ndjson.h"
+#include "../../native/parse/ndjson.h"
 
 struct ndjson_case {
   struct sbx_ndjson reader;

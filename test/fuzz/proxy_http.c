@@ -1,12 +1,12 @@
-// sources: native/proxy_http.c native/allow_list.c native/address.c native/error.c
+// sources: native/network/proxy_http.c native/network/allow_list.c native/network/address.c native/error.c
 /* A proxy request is refused, or is one for a clean host; the head that goes on
  * is one head and names that host. A longer input never takes a verdict back. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/host_check.h"
-#include "native/proxy_http.h"
+#include "native/network/host_check.h"
+#include "native/network/proxy_http.h"
 
 static void check_host(const char* host, unsigned port) {
   char again[SBX_HOST_MAX];

@@ -1,11 +1,11 @@
-// sources: native/socks.c native/allow_list.c native/address.c native/error.c
+// sources: native/network/socks.c native/network/allow_list.c native/network/address.c native/error.c
 /* A SOCKS client is answered step by step; the same bytes cut in two give the
  * same answers, and a host is a clean one. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/socks.h"
+#include "native/network/socks.h"
 
 static bool goes_on(enum sbx_socks_event e) {
   return e == SBX_SOCKS_GREETED || e == SBX_SOCKS_LOGIN;

@@ -1,4 +1,4 @@
-// sources: native/sse.c native/lines.c native/text.c native/utf8.c
+// sources: native/parse/sse.c native/parse/lines.c native/text.c native/utf8.c
 /* Server-sent events: any cut gives the same events. */
 #include "sse.h"
 

@@ -1,6 +1,6 @@
 /* The reader of server-sent events, for cuts.h. */
 #include "../native/cuts.h"
-#include "../../native/sse.h"
+#include "../../native/parse/sse.h"
 
 struct sse_case {
   struct sbx_sse reader;

@@ -1,11 +1,11 @@
-// sources: native/url.c native/text.c native/utf8.c native/allow_list.c native/address.c native/error.c
+// sources: native/http/url.c native/text.c native/utf8.c native/network/allow_list.c native/network/address.c native/error.c
 /* URLs: what is accepted is a clean host with a port, its parts lie in the text,
  * and an encoded segment and query stay what they are. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/url.h"
+#include "native/http/url.h"
 
 static void check_parts(const char* text, size_t len, const struct sbx_url* u) {
   char again[SBX_HOST_MAX];

@@ -1,12 +1,12 @@
-// sources: native/http.c native/http_ca.c native/http_error.c native/http_exchange.c native/http_head.c native/http_request.c native/http_retry.c native/http_route.c native/http_socket.c native/http_transport.c native/sha1.c native/base64.c native/url.c native/allow_list.c native/address.c native/text.c native/utf8.c native/error.c build/deps/wslay/wslay_event.c build/deps/wslay/wslay_frame.c build/deps/wslay/wslay_net.c build/deps/wslay/wslay_queue.c
+// sources: native/http/http.c native/http/ca.c native/http/error.c native/http/exchange.c native/http/head.c native/http/request.c native/http/retry.c native/http/route.c native/http/socket.c native/http/transport.c native/http/sha1.c native/parse/base64.c native/http/url.c native/network/allow_list.c native/network/address.c native/text.c native/utf8.c native/error.c build/deps/wslay/wslay_event.c build/deps/wslay/wslay_frame.c build/deps/wslay/wslay_net.c build/deps/wslay/wslay_queue.c
 /* A WebSocket whose server is hostile: any cut gives the same messages and the
  * same end, and no message is longer than was asked for. The first byte says
  * whether the upgrade is granted first; else the input is the answer to it. */
 #include "../native/cuts.h"
-#include "native/base64.h"
-#include "native/http.h"
-#include "native/sha1.h"
-#include "native/transport.h"
+#include "native/parse/base64.h"
+#include "native/http/http.h"
+#include "native/http/sha1.h"
+#include "native/http/transport.h"
 
 enum { MESSAGE_MAX = 4096 };
 

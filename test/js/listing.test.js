@@ -1,4 +1,4 @@
-// Packed entries, as native/files.h describes them.
+// Packed entries, as native/files/files.h describes them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 

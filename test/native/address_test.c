@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../native/address.h"
+#include "../../native/network/address.h"
 
 static const char* special(const char* text) {
   struct sockaddr_storage a;

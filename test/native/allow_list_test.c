@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "../../native/address.h"
-#include "../../native/allow_list.h"
+#include "../../native/network/address.h"
+#include "../../native/network/allow_list.h"
 
 static struct sbx_allow_list* list_of(const char* a, const char* b) {
   struct sbx_allow_list* list;

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
-#include "native/archive.h"
-#include "native/tar.h"
+#include "native/archive/archive.h"
+#include "native/archive/tar.h"
 
 static void sh(struct scratch* s, const char* script) {
   char line[8192];

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "../../native/config.h"
+#include "../../native/session/config.h"
 
 static void records_follow_each_other(void** state) {
   struct sbx_config* c;

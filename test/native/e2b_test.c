@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "../../native/envelope.h"
-#include "../../providers/e2b.h"
-#include "../../providers/e2b_exit.h"
+#include "../../native/parse/envelope.h"
+#include "../../providers/e2b/e2b.h"
+#include "../../providers/e2b/exit.h"
 #include "machine_rig.h"
 
 #define API "https://api.e2b.app"

@@ -22,9 +22,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "../../native/config.h"
-#include "../../native/process.h"
-#include "../../native/session.h"
+#include "../../native/session/config.h"
+#include "../../native/session/process.h"
+#include "../../native/session/session.h"
 
 #define KIT __attribute__((unused)) static
 

@@ -9,7 +9,7 @@
 
 #include "../../native/error.h"
 #include "../../native/launcher/protocol.h"
-#include "../../native/setup.h"
+#include "../../native/session/setup.h"
 #include "../../native/utf8.h"
 
 static void fills_and_returns_the_code(void** state) {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "native/files_internal.h"
+#include "native/files/internal.h"
 #include "native/remove.h"
 
 struct scratch {

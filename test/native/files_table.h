@@ -3,7 +3,7 @@
 #ifndef FILES_TABLE_H
 #define FILES_TABLE_H
 
-#include "native/files.h"
+#include "native/files/files.h"
 
 #define WRITE SBX_FILE_WRITE
 #define READ SBX_FILE_READ

@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "../../native/http.h"
+#include "../../native/http/http.h"
 
 /* The server's allocations do not count, nor the tests' own. */
 static __thread bool armed;

@@ -2,9 +2,9 @@
  * script: whole, in pieces, cut, broken or never. */
 #include "engine_kit.h"
 
-#include "../../native/base64.h"
-#include "../../native/http.h"
-#include "../../native/sha1.h"
+#include "../../native/parse/base64.h"
+#include "../../native/http/http.h"
+#include "../../native/http/sha1.h"
 
 enum { REQUEST_MAX = 1 << 16 };
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "../../native/fault.h"
-#include "../../native/json.h"
-#include "../../native/json_write.h"
+#include "../../native/parse/fault.h"
+#include "../../native/parse/json.h"
+#include "../../native/parse/json_write.h"
 
 static const struct sbx_json_source e2b = {"E2B", "sandbox.create"};
 

@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include "providers/kit.h"
+#include "providers/kit/kit.h"
 
 struct shell {
   const char* name;

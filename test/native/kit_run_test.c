@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "providers/kit_run.h"
+#include "providers/kit/run.h"
 
 /* One process of the service. */
 struct service {

@@ -3,9 +3,9 @@
 
 #include <glob.h>
 
-#include "../../native/limits.h"
-#include "../../native/rate.h"
-#include "../../providers/local_limits.h"
+#include "../../native/session/limits.h"
+#include "../../native/session/rate.h"
+#include "../../providers/local/limits.h"
 
 /* ---- words ---- */
 

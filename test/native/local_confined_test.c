@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "providers/local_confined.h"
+#include "providers/local/confined.h"
 
 static void refusals(void** state) {
   (void) state;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../../providers/local_view.h"
+#include "../../providers/local/view.h"
 
 /* A host is a list of "kind path [target]": d, f or l. */
 struct host {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../../native/error.h"
-#include "../../native/http.h"
+#include "../../native/http/http.h"
 #include "../../native/step.h"
 #include "../../native/text.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "../../native/json_write.h"
-#include "../../native/url.h"
+#include "../../native/parse/json_write.h"
+#include "../../native/http/url.h"
 #include "../fuzz/envelope.h"
 #include "../fuzz/multipart.h"
 #include "../fuzz/ndjson.h"

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "../../native/host_check.h"
-#include "../../native/proxy_http.h"
-#include "../../native/socks.h"
+#include "../../native/network/host_check.h"
+#include "../../native/network/proxy_http.h"
+#include "../../native/network/socks.h"
 
 #define CREDENTIALS "eDpzZWNyZXQ="
 #define AUTH "Proxy-Authorization: Basic " CREDENTIALS "\r\n"

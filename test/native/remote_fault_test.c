@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "../../native/base64.h"
-#include "../../native/http.h"
+#include "../../native/parse/base64.h"
+#include "../../native/http/http.h"
 #include "../../native/options.h"
-#include "../../native/process.h"
+#include "../../native/session/process.h"
 #include "../../providers/provider.h"
 
 /* The tests' own allocations do not count. */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../native/ring.h"
+#include "../../native/session/ring.h"
 
 #define KIB ((size_t) 1024)
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "../../native/remove.h"
-#include "../../native/setup.h"
+#include "../../native/session/setup.h"
 
 static struct kit* kit_new(void) {
   struct kit* k = calloc(1, sizeof(*k));

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "../../native/error.h"
-#include "../../native/http.h"
+#include "../../native/http/http.h"
 #include "../../native/step.h"
 
 enum { REQUEST = 1, POLL_TIMER = 1, EMIT_LINE = 1, LINE_MAX_LEN = 64 };

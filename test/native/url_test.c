@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../native/url.h"
+#include "../../native/http/url.h"
 
 static struct sbx_url url(const char* text) {
   struct sbx_url out;

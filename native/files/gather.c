@@ -1,0 +1,217 @@
+/* The verb gather: the contents of many files in one answer, for a search. */
+#include "internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+  BATCH = 8 << 20,
+  /* What Node can turn into one string. */
+  FILE_MAX = 512 << 20
+};
+
+struct gather {
+  struct sbx__job* job;
+  struct sbx__tree tree;
+  struct sbx__pack pack;
+  uint64_t limit;
+};
+
+/* In the order of the walk: a folder's content right behind its name. */
+static int walk_order(const char* a, const char* b) {
+  while (*a && *a == *b) a++, b++;
+  int x = *a == '/' ? 0 : (unsigned char)*a;
+  int y = *b == '/' ? 0 : (unsigned char)*b;
+  if (x != y || (!*a && !*b)) return x - y;
+  return *a ? 1 : -1;
+}
+
+static bool lies_below(const char* path, const char* folder) {
+  size_t len = strlen(folder);
+  return strncmp(path, folder, len) == 0 && path[len] == '/';
+}
+
+static bool is_done(const struct gather* g, const struct sbx__node* node) {
+  const char* after = g->job->request->to;
+  if (!after || !*after || walk_order(node->path, after) > 0) return false;
+  return node->type != DT_DIR || !lies_below(after, node->path);
+}
+
+/* Content straight behind its entry. Shorter is what shrank meanwhile. */
+static int read_behind(struct gather* g, int fd, size_t size, size_t* len) {
+  int rc = sbx__pack_reserve(&g->pack, size);
+  char* out = g->pack.data + g->pack.len;
+  *len = 0;
+  while (rc == 0 && *len < size) {
+    ssize_t n = read(fd, out + *len, size - *len);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) rc = -errno;
+    if (n <= 0) break;
+    *len += (size_t)n;
+  }
+  return rc;
+}
+
+static char other_case(char c) {
+  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return letter ? (char)(c ^ 0x20) : c;
+}
+
+static const char* next_of(const char* at, const char* end, char c) {
+  const char* found = memchr(at, c, (size_t)(end - at));
+  return found ? found : end;
+}
+
+/* Two searches for the first byte, one per case, each going on only when it
+ * was the nearer one: every byte is looked at twice at most. */
+static bool holds_folded(const char* data, size_t len, const char* want,
+                         size_t want_len) {
+  if (want_len > len) return false;
+  const char* end = data + len - want_len + 1;
+  const char* same = next_of(data, end, want[0]);
+  const char* other = next_of(data, end, other_case(want[0]));
+  for (;;) {
+    const char* at = same < other ? same : other;
+    if (at == end) return false;
+    if (strncasecmp(at, want, want_len) == 0) return true;
+    if (at == same) same = next_of(at + 1, end, want[0]);
+    if (at == other) other = next_of(at + 1, end, other_case(want[0]));
+  }
+}
+
+static bool holds(const struct gather* g, const char* data, size_t len) {
+  const struct sbx_file_request* request = g->job->request;
+  const char* want = request->data;
+  size_t want_len = request->data_len;
+  if (want_len == 0) return true;
+  if (request->flags & SBX_FILE_FOLD)
+    return holds_folded(data, len, want, want_len);
+  return memmem(data, len, want, want_len) != NULL;
+}
+
+static void put_size(char* entry, uint64_t size) {
+  for (int i = 0; i < 8; i++) entry[12 + i] = (char)(size >> (8 * i));
+}
+
+/* 1: the batch is full and this file belongs to the next one. */
+static int gather_open(struct gather* g, const char* name, int fd) {
+  struct statx st;
+  size_t start = g->pack.len, len;
+  int rc = sbx__statx_fd(fd, &st);
+  if (rc < 0 || !S_ISREG(st.stx_mode) || st.stx_size > FILE_MAX) return 0;
+  if (start > 0 && start + st.stx_size > g->limit) return 1;
+  struct sbx__entry entry = {.type = SBX_TYPE_FILE, .has_size = true,
+                             .name = name, .name_len = strlen(name)};
+  rc = sbx__pack_entry(&g->pack, &entry);
+  if (rc < 0) return rc;
+  rc = read_behind(g, fd, st.stx_size, &len);
+  if (rc == -ENOMEM) return rc;
+  if (rc < 0 || !holds(g, g->pack.data + g->pack.len, len)) {
+    g->pack.len = start;
+    g->pack.count--;
+    return 0;
+  }
+  put_size(g->pack.data + start, len);
+  g->pack.len += len;
+  return 0;
+}
+
+/* A link to a file is searched as that file, as Mastra's own search does. */
+static int open_link(struct gather* g, const struct sbx__node* node) {
+  char path[PATH_MAX];
+  const char* base = g->job->request->path;
+  struct statx st;
+  int len = snprintf(path, sizeof(path), "%s%s%s", base, *base ? "/" : "",
+                     node->path);
+  if (len >= (int)sizeof(path)) return -ENAMETOOLONG;
+  int fd = sbx__open(g->job->root, path, O_PATH);
+  if (fd < 0) return fd;
+  int rc = sbx__statx_fd(fd, &st);
+  close(fd);
+  if (rc < 0 || !S_ISREG(st.stx_mode)) return -ENOENT;
+  return sbx__open(g->job->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+static int open_node(struct gather* g, const struct sbx__node* node) {
+  int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
+  if (node->type == DT_LNK) return open_link(g, node);
+  int dir = sbx__tree_dir(&g->tree);
+  if (dir < 0) return dir;
+  int fd = openat(dir, node->name, flags);
+  return fd < 0 ? -errno : fd;
+}
+
+static int gather_file(struct gather* g, const struct sbx__node* node) {
+  if (!sbx__extension_fits(g->job->request, node->name, node->name_len, true))
+    return 0;
+  int fd = open_node(g, node);
+  if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) return fd;
+  if (fd < 0) return 0;
+  int rc = gather_open(g, node->path, fd);
+  close(fd);
+  return rc;
+}
+
+static bool is_pruned(const struct gather* g, const struct sbx__node* node) {
+  const struct sbx_file_request* request = g->job->request;
+  for (size_t i = 0; i < request->prune_len; i++)
+    if (strcmp(request->prune[i], node->name) == 0) return true;
+  return false;
+}
+
+static int gather_node(struct gather* g, const struct sbx__node* node) {
+  if (node->leave || is_done(g, node)) return 0;
+  if (node->type == DT_REG || node->type == DT_LNK)
+    return gather_file(g, node);
+  if (node->type != DT_DIR || is_pruned(g, node)) return 0;
+  int rc = sbx__tree_enter(&g->tree, node);
+  return sbx__tree_skips(rc) ? 0 : rc;
+}
+
+static int gather_folder(struct gather* g, int fd) {
+  bool hidden = g->job->request->flags & SBX_FILE_HIDDEN;
+  struct sbx__node node;
+  int rc = sbx__tree_open(&g->tree, g->job->root, fd, hidden);
+  while (rc == 0) {
+    rc = sbx__tree_next(&g->tree, &node);
+    if (rc <= 0) break;
+    rc = gather_node(g, &node);
+  }
+  sbx__tree_close(&g->tree);
+  if (rc == 1) g->job->result->more = true;
+  return rc < 0 ? rc : 0;
+}
+
+static int gather_top(struct gather* g, unsigned mode) {
+  const char* path = g->job->request->path;
+  const char* slash = strrchr(path, '/');
+  int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+  if (!S_ISREG(mode) && !S_ISDIR(mode)) return 0;
+  int fd = sbx__open(g->job->root, path, flags);
+  if (fd < 0) return fd;
+  int rc = S_ISDIR(mode) ? gather_folder(g, fd)
+                         : gather_open(g, slash ? slash + 1 : path, fd);
+  close(fd);
+  return rc;
+}
+
+int sbx__file_gather(struct sbx__job* job) {
+  const struct sbx_file_request* request = job->request;
+  struct gather g = {.job = job, .limit = request->max_bytes};
+  struct statx st;
+  if (g.limit == 0) g.limit = BATCH;
+  int fd = sbx__open(job->root, request->path, O_PATH);
+  int rc = fd < 0 ? fd : sbx__statx_fd(fd, &st);
+  if (fd >= 0) close(fd);
+  if (rc == 0) rc = gather_top(&g, st.stx_mode);
+  if (rc < 0) {
+    free(g.pack.data);
+    return sbx__fail(job, rc, request->path, SBX__FOLDER);
+  }
+  sbx__pack_take(&g.pack, job->result);
+  return 0;
+}
