@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 /** What a file can be written from: text, bytes, or a stream of those. */
 export type FileValue =
   | string

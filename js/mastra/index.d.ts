@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 import type { Readable, Writable } from 'node:stream';
 
 import { MastraFilesystem, MastraSandbox, ProcessHandle, SandboxProcessManager, Workspace } from '@mastra/core/workspace';
