@@ -186,6 +186,66 @@ static void each_call_fails_once(int from) {
   assert_true(n > 5);
 }
 
+/* ---- the ways out ---- */
+
+/* Fails the n-th call of `verb` on a sandbox in which a command runs; that call
+ * may fail, the next one does not. */
+static bool leave(int n, void (*verb)(struct sbx_sandbox*, sbx_done_cb, void*)) {
+  const char* argv[] = {"/bin/sleep", "1000"};
+  struct sbx_process_spec spec = {.argv = argv, .argc = 2, KIT_SPEC};
+  struct kit_run r = {0};
+  struct sbx_process_events events = {&r, kit_on_spawn, NULL, NULL,
+                                      kit_on_exit};
+  struct sbx_error error;
+  struct life l = {0};
+
+  uv_loop_init(&l.loop);
+  strcpy(l.folder, "/tmp/sbx-fault-test-XXXXXX");
+  assert_non_null(mkdtemp(l.folder));
+  assert_true(open_life(&l));
+  sbx_provider_local.create(l.s, on_done, &l);
+  turn_until(&l, &l.done);
+  assert_false(l.failed);
+  assert_int_equal(
+      sbx_provider_local.spawn(l.s, &spec, &events, &r.process, &error), 0);
+  fired = false;
+  countdown = n;
+  for (int i = 0; i == 0 || l.failed; i++) {
+    assert_true(i < 2);
+    l.done = false;
+    verb(l.s, on_done, &l);
+    turn_until(&l, &l.done);
+    countdown = -1;
+  }
+  kit_until(&l.loop, &r.done); /* no success that leaves it running */
+  sbx_process_close(r.process);
+  l.done = false;
+  sbx_provider_local.close(l.s, on_done, &l);
+  kit_until(&l.loop, &l.done);
+  uv_run(&l.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&l.loop), 0);
+  if (rmdir(l.folder) != 0) fail_msg("call %d leaves a folder", n);
+  return fired;
+}
+
+static void in_a_stop(void** state) {
+  int n = 0;
+
+  (void) state;
+  while (leave(n, sbx_provider_local.stop)) n++;
+  print_message("%d calls failed in turn\n", n);
+  assert_true(n > 1);
+}
+
+static void in_a_destroy(void** state) {
+  int n = 0;
+
+  (void) state;
+  while (leave(n, sbx_provider_local.destroy)) n++;
+  print_message("%d calls failed in turn\n", n);
+  assert_true(n > 1);
+}
+
 static void in_the_start(void** state) {
   (void) state;
   each_call_fails_once(0);
@@ -200,6 +260,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(in_the_start),
       cmocka_unit_test(in_a_command),
+      cmocka_unit_test(in_a_stop),
+      cmocka_unit_test(in_a_destroy),
   };
 
   signal(SIGPIPE, SIG_IGN);
