@@ -205,7 +205,9 @@ class Session {
       if (this.holders.size > 0 || this.state === 'closed') return;
       if (this.state === 'idle') {
         if (!(await this.native.find())) return this.#close();
-        await this.native.connect(); // fails where another process has it
+        // What lies in a root goes without a start, which may be what fails;
+        // neither works where another process has it.
+        if (this.provider.remote) await this.native.connect();
       }
       await this.native.destroy();
       await this.#close();
