@@ -5,6 +5,7 @@
 #include "file.h"
 #include "network.h"
 #include "process.h"
+#include "watch.h"
 
 namespace sbx {
 
@@ -67,6 +68,7 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Close>("close"),
           InstanceMethod<&Sandbox::Touch>("touch"),
           InstanceMethod<&Sandbox::File>("file"),
+          InstanceMethod<&Sandbox::Watch>("watch"),
           InstanceMethod<&Sandbox::Snapshot>("snapshot"),
           InstanceMethod<&Sandbox::UseLayer>("useLayer"),
           InstanceMethod<&Sandbox::Spawn>("spawn"),
@@ -223,6 +225,11 @@ void Sandbox::Touch(const Napi::CallbackInfo&) {
 Napi::Value Sandbox::File(const Napi::CallbackInfo& info) {
   if (!Usable(info.Env(), "file")) return info.Env().Undefined();
   return RequestFile(info, state_->sandbox);
+}
+
+Napi::Value Sandbox::Watch(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "files.watch")) return info.Env().Undefined();
+  return WatchFolder(info, state_->addon, state_->sandbox);
 }
 
 Napi::Value Sandbox::Spawn(const Napi::CallbackInfo& info) {

@@ -143,6 +143,10 @@ bool sbx_e2b_is_old(const struct sbx_answer* a);
 /* The same, in words: what a proxy on the way answers does not count. */
 bool sbx_e2b_lacks_call(const struct sbx_answer* a);
 
+/* watch.c */
+struct sbx_machine* sbx_e2b_watch(struct sbx_service_state* s,
+                                  const char* path, bool recursive);
+
 /* process.c, files.c, snapshot.c */
 struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
                                   const struct sbx_start_spec* spec);

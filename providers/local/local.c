@@ -1404,7 +1404,6 @@ static void local_facts(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg) {
 
 static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
                                                        size_t* count) {
-  static const char later[] = "comes with a later version";
   static const struct sbx_capability list[] = {
       {"files", "native", NULL},
       {"commands", "native", NULL},
@@ -1420,7 +1419,8 @@ static const struct sbx_capability* local_capabilities(struct sbx_sandbox* s,
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
       {"pause", "native", NULL},
-      {"watch", "unsupported", later},
+      {"watch", "unsupported",
+       "no file call watches; fs.watch of Node does, on a directory of yours"},
       {"computer", "unsupported", "Local has no screen"},
   };
 

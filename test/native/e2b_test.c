@@ -695,6 +695,58 @@ static void test_terminal(void** state) {
   close_state(s);
 }
 
+static void test_watch(void** state) {
+  struct sbx_service_state* s = open_running("0.6.10");
+  size_t piece = *(size_t*) *state;
+  struct rig rig;
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w/x", true), piece);
+  rig_expect(&rig, "open 1 POST " ENVD "/filesystem.Filesystem/WatchDir "
+                   "\\00\\00\\00\\00 {\"path\":\"/w/x\",\"recursive\":true}\n");
+  assert_false(rig.flags & SBX_HTTP_IDEMPOTENT);
+  stream_head(&rig);
+  frame(&rig, 0, "{\"start\":{}}");
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"a\",\"type\":\"EVENT_TYPE_CREATE"
+                 "\"}}");
+  frame(&rig, 0, "{\"keepalive\":{}}");
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"b/c\",\"type\":\"EVENT_TYPE_CHMOD"
+                 "\",\"entry\":{}}, \"new\":1}");
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"b\",\"type\":\"EVENT_TYPE_NEW\"}}");
+  rig_expect(&rig, "emit 9 \nemit 10 \\01a\nemit 10 \\05b/c\n");
+  frame(&rig, 2, "{\"error\":{\"code\":\"unavailable\",\"message\":\"gone\"}}");
+  rig_expect(&rig, "done unavailable\n");
+  assert_int_not_equal(rig.error.sys, 0);
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w", false), piece);
+  rig_expect(&rig, "open 1 POST " ENVD "/filesystem.Filesystem/WatchDir "
+                   "\\00\\00\\00\\00\\0d{\"path\":\"/w\"}\n");
+  stream_head(&rig);
+  frame(&rig, 2, "{\"error\":{\"code\":\"not_found\",\"message\":\"path\"}}");
+  rig_expect(&rig, "done not_found\n");
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w", false), piece);
+  stream_head(&rig);
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"early\"}}");
+  assert_int_equal(rig.error.code, SBX_E_PROVIDER);
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w", false), piece);
+  stream_head(&rig);
+  frame(&rig, 0, "{\"start\":{}}");
+  rig_event(&rig, SBX_STEP_END, 1);
+  assert_int_equal(rig.error.code, SBX_E_UNAVAILABLE);
+  rig_end(&rig);
+  close_state(s);
+
+  s = open_running("0.1.1");
+  rig_start(&rig, sbx_e2b_watch(s, "/w", true), piece);
+  rig_expect(&rig, "done unsupported\n");
+  rig_end(&rig);
+  close_state(s);
+}
+
 static void test_attach(void** state) {
   struct sbx_service_state* s = open_running("0.6.10");
   struct rig rig;
@@ -1069,6 +1121,7 @@ int main(void) {
       CUTS(test_input_refused),
       CUTS(test_terminal),
       CUTS(test_attach),
+      CUTS(test_watch),
       CUTS(test_stream_errors),
       CUTS(test_start_refused),
       CUTS(test_hostile_streams),
