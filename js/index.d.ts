@@ -291,8 +291,8 @@ export interface Sandbox extends AsyncDisposable {
      */
     list(): Promise<ListedProcess[]>;
     /**
-     * Goes on with a command of list(): its output from the oldest byte that is kept, and its end. Without stdin where
-     * another host started it.
+     * Goes on with a command of list(): its output from the oldest byte that is kept (a terminal's: from now on), its
+     * end, and its input, if it was started with one.
      */
     attach(pid: string | number, options?: Pick<RunOptions, 'onStdout' | 'onStderr' | 'signal' | 'maxRetainedBytes'>): Promise<SandboxProcess>;
   };

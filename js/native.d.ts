@@ -157,7 +157,7 @@ export interface NativeSandbox {
   /** Whether commands outlive their host; else there is nothing to list or attach to. */
   readonly lists: boolean;
   /** Background commands of the sandbox, whoever started them; exitCode -1: unknown. */
-  list(): Promise<{ pid: number; command: string; startedMs: number; running: boolean; exitCode: number }[]>;
+  list(): Promise<{ pid: number; command: string; startedMs: number; running: boolean; terminal: boolean; stdin: boolean; exitCode: number }[]>;
   attach(pid: number, spec: Partial<SpawnSpec>, events: NativeEvents): NativeProcess;
   /** Whether useLayer can do anything. */
   readonly layers: boolean;

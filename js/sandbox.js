@@ -496,13 +496,15 @@ export async function attachTo(lease, pid, options) {
     child.listen(1, options.onStderr);
     return child;
   }
-  const found = lease.native.lists && (await listOf(lease)).find(one => one.pid === pid);
+  const found = lease.native.lists && (await lease.native.list()).find(one => String(one.pid) === pid);
   if (!found) {
     throw new SandboxError('not_found', `there is no process with pid ${pid}: processes.list() names those there are`, {
       operation: 'processes.attach',
     });
   }
-  const child = new Child(lease, { retain: options.retain, stdin: false }, { ...options, attach: Number(pid) });
+  const { stdin, terminal } = found;
+  const size = terminal ? { columns: 80, rows: 24 } : {}; // as it was, until resize()
+  const child = new Child(lease, { retain: options.retain, stdin, ...size }, { ...options, attach: Number(pid) });
   child.command = found.command;
   await child.started;
   if (child.exit?.error && !child.exit.error.ran) throw child.exit.error;
@@ -515,8 +517,9 @@ async function feed(child, value) {
   if (value === undefined || typeof value === 'boolean') return;
   try {
     for await (const piece of pieces(value, 'stdin')) {
-      const left = await child.write(piece).then(() => true, () => false);
-      if (!left) break;
+      const failure = await child.write(piece).then(() => undefined, error => error);
+      if (failure?.errno === 'ECONNRESET') throw fromNative(failure, child.lease.provider.name);
+      if (failure) break;
     }
   } catch (error) {
     if (child.exit) return;

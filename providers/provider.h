@@ -44,6 +44,8 @@ struct sbx_listed {
   const char* command;
   int64_t started_ms;
   bool running;
+  bool terminal;
+  bool stdin_pipe; /* attach can write */
   int exit_code; /* not running; -1: unknown */
 };
 typedef void (*sbx_listed_cb)(void* arg, const struct sbx_error* error,
@@ -166,7 +168,8 @@ struct sbx_provider {
   /* Both NULL where commands do not outlive their host. All commands of the
    * sandbox, also those that another host started; attach goes on with the
    * output of one, from the oldest byte that is kept. Of the spec it reads
-   * retain, grace_ms, columns and rows. */
+   * retain, grace_ms, stdin_pipe (there is one), columns and rows (it is a
+   * terminal; its output then begins now). */
   void (*list)(struct sbx_sandbox* s, sbx_listed_cb cb, void* arg);
   int (*attach)(struct sbx_sandbox* s, uint32_t pid,
                 const struct sbx_process_spec* spec,

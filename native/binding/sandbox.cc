@@ -249,6 +249,8 @@ static void on_listed(void* arg, const sbx_error* error,
                                   std::strlen(list[i].command)));
       one.Set("startedMs", static_cast<double>(list[i].started_ms));
       one.Set("running", list[i].running);
+      one.Set("terminal", list[i].terminal);
+      one.Set("stdin", list[i].stdin_pipe);
       one.Set("exitCode", static_cast<double>(list[i].exit_code));
       array.Set(static_cast<uint32_t>(i), one);
     }

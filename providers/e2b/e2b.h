@@ -150,7 +150,8 @@ struct sbx_machine* sbx_e2b_watch(struct sbx_service_state* s,
 /* process.c, files.c, snapshot.c */
 struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
                                   const struct sbx_start_spec* spec);
-struct sbx_machine* sbx_e2b_attach(struct sbx_service_state* s, uint32_t pid);
+struct sbx_machine* sbx_e2b_attach(struct sbx_service_state* s,
+                                   const struct sbx_attach_spec* spec);
 struct sbx_machine* sbx_e2b_upload(struct sbx_service_state* s,
                                    const char* path, const void* data,
                                    size_t len);

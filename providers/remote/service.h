@@ -61,6 +61,13 @@ struct sbx_start_spec {
   bool as_root;
 };
 
+struct sbx_attach_spec {
+  uint32_t pid;
+  bool terminal;
+  bool input_only; /* emits WRITTEN alone, and is done when it can write no
+                      more */
+};
+
 struct sbx_service {
   const char* name;  /* "e2b" */
   const char* title; /* "E2B", in messages */
@@ -90,7 +97,8 @@ struct sbx_service {
    * is no such process (any more). */
   struct sbx_machine* (*start)(struct sbx_service_state* s,
                                const struct sbx_start_spec* spec);
-  struct sbx_machine* (*attach)(struct sbx_service_state* s, uint32_t pid);
+  struct sbx_machine* (*attach)(struct sbx_service_state* s,
+                                const struct sbx_attach_spec* spec);
 
   /* Native transfers, absolute paths, parents are made. `data` stays valid until
    * the machine is freed. download emits DATA. */

@@ -58,11 +58,12 @@ static struct seen run(struct sbx_service_state* s, const char* bytes,
   static const char* const argv[] = {"x"};
   const struct sbx_start_spec spec = {.argv = argv, .argc = 1,
                                       .stdin_pipe = true};
+  const struct sbx_attach_spec pid = {.pid = 7};
   struct sbx_http_head head = {200, names, values, 1};
   struct sbx_step_event event = {.type = SBX_STEP_BEGIN, .exchange = 1};
   struct seen seen = {0};
   struct sbx_machine* m = what & 128 ? sbx_e2b_watch(s, "/x", true)
-                          : what & 1 ? sbx_e2b_attach(s, 7)
+                          : what & 1 ? sbx_e2b_attach(s, &pid)
                                      : sbx_e2b_start(s, &spec);
   int err;
 
