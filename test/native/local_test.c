@@ -328,6 +328,41 @@ static void stop_keeps_files_and_session(void** state) {
   box_close(&b);
 }
 
+static void on_snapshot(void* arg, const struct sbx_error* error,
+                        const struct sbx_snapshot* list, size_t count) {
+  (void) arg;
+  (void) error;
+  (void) list;
+  (void) count;
+  fail_msg("a refused request was carried out");
+}
+
+static void a_restore_that_cannot_be_ends_nothing(void** state) {
+  static const char* const bad[] = {"../x", "", NULL};
+  struct box b;
+  struct kit_run r;
+  struct sbx_error error;
+
+  (void) state;
+  box_open(&b, options());
+  box_ok(&b, sbx_provider_local.create);
+  assert_int_equal(box_spawn(&b, &r, "sleep 1000", "/workspace", &error), 0);
+  for (size_t i = 0; i < 3; i++)
+    assert_int_equal(
+        sbx_provider_local.snapshot(b.s, SBX_SNAPSHOT_RESTORE, "/tmp", bad[i],
+                                    on_snapshot, NULL, &error),
+        SBX_E_INVALID_INPUT);
+  /* Without `root` it has no folder for snapshots of its own. */
+  assert_int_equal(
+      sbx_provider_local.snapshot(b.s, SBX_SNAPSHOT_RESTORE, "", "x",
+                                  on_snapshot, NULL, &error),
+      SBX_E_INTERNAL);
+  box_sh(&b, "echo lives", "lives\n");
+  assert_false(r.done);
+  sbx_process_close(r.process);
+  box_close(&b);
+}
+
 static void nothing_works_before_the_start(void** state) {
   struct sbx_file_request request = {.verb = SBX_FILE_STAT, .path = ""};
   struct sbx_file_result result = {0};
@@ -772,6 +807,7 @@ int main(int argc, char** argv) {
       cmocka_unit_test(create_run_destroy),
       cmocka_unit_test(both_sides_edit_each_others_files),
       cmocka_unit_test(stop_keeps_files_and_session),
+      cmocka_unit_test(a_restore_that_cannot_be_ends_nothing),
       cmocka_unit_test(nothing_works_before_the_start),
       cmocka_unit_test(a_failed_start_leaves_nothing),
       cmocka_unit_test(destroy_at_any_moment_of_the_start),
