@@ -181,6 +181,9 @@ void sbx__pack_take(struct sbx__pack* pack, struct sbx_file_result* result);
 
 bool sbx__extension_fits(const struct sbx_file_request* request,
                          const char* name, size_t len, bool fold);
+/* Whether the content has the request's `data`, which is what is searched. */
+bool sbx__holds(const struct sbx_file_request* request, const char* data,
+                size_t len);
 
 /* --- tree.c: everything below a folder, without recursion ----------------- */
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
   BATCH = 8 << 20,
@@ -465,21 +464,6 @@ void sbx__gather_command(struct sbx__command* c,
   add_extensions(c, r);
 }
 
-static bool holds_folded(const char* data, size_t len, const char* want,
-                         size_t want_len) {
-  for (size_t i = 0; i + want_len <= len; i++)
-    if (strncasecmp(data + i, want, want_len) == 0) return true;
-  return false;
-}
-
-static bool holds(const struct sbx_file_request* r, const char* data,
-                  size_t len) {
-  if (r->data_len == 0) return true;
-  if (r->flags & SBX_FILE_FOLD)
-    return holds_folded(data, len, r->data, r->data_len);
-  return memmem(data, len, r->data, r->data_len) != NULL;
-}
-
 static bool is_pruned(const struct sbx_file_request* r, const char* name,
                       size_t len) {
   const char* end = name + len;
@@ -523,7 +507,7 @@ static int gathered_put(struct gathered* g, const char* name, size_t name_len,
   struct sbx__entry e = {.type = SBX_TYPE_FILE, .has_size = true, .size = len,
                          .name = name, .name_len = name_len};
   if (!fits_extension(r, name, name_len, true) ||
-      is_pruned(r, name, name_len) || !holds(r, data, len))
+      is_pruned(r, name, name_len) || !sbx__holds(r, data, len))
     return 0;
   if (sbx__pack_entry(&g->pack, &e) < 0 ||
       sbx__pack_reserve(&g->pack, len) < 0)

@@ -1054,8 +1054,9 @@ void sbx__remote_use(struct sbx_remote* r) {
       now - r->touched < r->account->timeout_ms / 4)
     return;
   r->touched = now;
-  sbx__remote_drive(r, r->service->touch(r->account), LIFE_MS, &events,
-                    &r->touching, &error);
+  if (sbx__remote_drive(r, r->service->touch(r->account), LIFE_MS, &events,
+                        &r->touching, &error) == 0)
+    sbx_drive_unref(r->touching);
 }
 
 void sbx_remote_touch(struct sbx_sandbox* s) {
