@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -201,41 +200,4 @@ bool sbx__extension_fits(const struct sbx_file_request* request,
       return true;
   }
   return false;
-}
-
-static char other_case(char c) {
-  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter ? (char)(c ^ 0x20) : c;
-}
-
-static const char* next_of(const char* at, const char* end, char c) {
-  const char* found = memchr(at, c, (size_t)(end - at));
-  return found ? found : end;
-}
-
-/* Two searches for the first byte, one per case, each going on only when it
- * was the nearer one: every byte is looked at twice at most. */
-static bool holds_folded(const char* data, size_t len, const char* want,
-                         size_t want_len) {
-  if (want_len > len) return false;
-  const char* end = data + len - want_len + 1;
-  const char* same = next_of(data, end, want[0]);
-  const char* other = next_of(data, end, other_case(want[0]));
-  for (;;) {
-    const char* at = same < other ? same : other;
-    if (at == end) return false;
-    if (strncasecmp(at, want, want_len) == 0) return true;
-    if (at == same) same = next_of(at + 1, end, want[0]);
-    if (at == other) other = next_of(at + 1, end, other_case(want[0]));
-  }
-}
-
-bool sbx__holds(const struct sbx_file_request* request, const char* data,
-                size_t len) {
-  const char* want = request->data;
-  size_t want_len = request->data_len;
-  if (want_len == 0) return true;
-  if (request->flags & SBX_FILE_FOLD)
-    return holds_folded(data, len, want, want_len);
-  return memmem(data, len, want, want_len) != NULL;
 }

@@ -464,6 +464,13 @@ void sbx__gather_command(struct sbx__command* c,
   add_extensions(c, r);
 }
 
+static bool holds(const struct sbx_file_request* r, const char* data,
+                  size_t len) {
+  struct sbx__literal want = {r->data, r->data_len,
+                              (r->flags & SBX_FILE_FOLD) != 0};
+  return sbx__literal_find(&want, data, len) != NULL;
+}
+
 static bool is_pruned(const struct sbx_file_request* r, const char* name,
                       size_t len) {
   const char* end = name + len;
@@ -507,7 +514,7 @@ static int gathered_put(struct gathered* g, const char* name, size_t name_len,
   struct sbx__entry e = {.type = SBX_TYPE_FILE, .has_size = true, .size = len,
                          .name = name, .name_len = name_len};
   if (!fits_extension(r, name, name_len, true) ||
-      is_pruned(r, name, name_len) || !sbx__holds(r, data, len))
+      is_pruned(r, name, name_len) || !holds(r, data, len))
     return 0;
   if (sbx__pack_entry(&g->pack, &e) < 0 ||
       sbx__pack_reserve(&g->pack, len) < 0)
