@@ -17,7 +17,10 @@ async function listOf(lease) {
   return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** {changes, patch}. `patch` has the files in git's format. */
+// git refuses a whole patch for one such path.
+const ofGit = /(^|\/)(\.git|git~1)(\/|$)/i;
+
+/** {changes, patch}. `patch` has the files in git's format, but none of git's own. */
 export async function changesOf(lease) {
   if (lease.session.facts.template !== 'overlay') {
     throw unsupported(
@@ -39,7 +42,7 @@ async function patchOf(lease, changes) {
     await reviewer.create();
     for (const side of ['a', 'b']) await reviewer.file(WORKSPACE, verb.MKDIR, side, {});
     for (const { path, change, type } of changes) {
-      if (type !== 'file') continue;
+      if (type !== 'file' || ofGit.test(path)) continue;
       if (change !== 'added') await copy(native, BASE, `/${path}`, reviewer, `a/${path}`);
       if (change !== 'deleted') await copy(native, WORKSPACE, path, reviewer, `b/${path}`);
     }

@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 /** What a file can be written from: text, bytes, or a stream of those. */
 export type FileValue =
   | string
@@ -331,6 +333,10 @@ export interface CreateSandboxOptions {
   ports?: readonly number[];
   /** Called once for each host and port that the network policy refused. */
   onNetworkDenied?: (denial: NetworkDenial) => void;
+  /** Snapshot that a created sandbox starts with, if there is one, and that Mastra's snapshot() writes. */
+  checkpointName?: string;
+  /** ... and that it starts with if there is none of that name. */
+  seedCheckpointName?: string;
   /** Prepares a sandbox that was created, never one that was found. */
   onFirstCreate?: (sandbox: Sandbox) => void | Promise<void>;
 }

@@ -113,12 +113,12 @@ class Files {
     const { lease } = this.#owner;
     if (!lease.live) await this.#owner.ensure();
     const { epoch } = lease.session;
+    const [scope, where] = place(lease, path);
     try {
-      const [scope, where] = place(lease, path);
       return await lease.native.file(scope, which, where, options);
     } catch (error) {
       if (lease.noteError(error, epoch) && again) return this.#file(which, path, options, false);
-      throw fromNative(error, lease.provider.name);
+      throw fromNative(error, lease.provider.name, message => spelled(lease, scope, message));
     }
   }
 }
@@ -141,6 +141,15 @@ function place(lease, path) {
   return [WORKSPACE, start === '' ? path : `${start.slice(1)}/${path}`];
 }
 
+// The addon calls the root of the workspace "/", which is another folder here.
+function spelled(lease, scope, message) {
+  const { shown } = lease.session.place;
+  if (scope === WORKSPACE) return message.replace(/^(The folder )?\//, (_, start = '') => `${start}${shown}/`);
+  return /^\/.* (is not permitted|lies in a read-only place|does not exist)/.test(message)
+    ? `${message} The workspace is ${shown}.`
+    : message;
+}
+
 function aborted(operation, signal) {
   return new SandboxError('aborted', `${operation} was aborted`, { operation, cause: signal.reason });
 }
@@ -154,6 +163,9 @@ function checkRetain(value, otherwise) {
 const runOptions = ['cwd', 'env', 'stdin', 'timeout', 'signal', 'onStdout', 'onStderr', 'maxRetainedBytes'];
 
 function checkRunOptions(options, operation, known = runOptions) {
+  if (Array.isArray(options)) {
+    throw invalid(`${operation}() takes a program and its arguments as one array, such as ["ls", "-l"]; the second argument are its options`);
+  }
   const given = checkObject(options, 'options');
   checkNames(given, known, `${operation}()`);
   checkFunction(given.onStdout, 'onStdout');

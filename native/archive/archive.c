@@ -39,7 +39,7 @@ static int fail(const struct sbx__archive* a, int rc, const char* operation,
   int code = rc == -EACCES || rc == -EPERM ? SBX_E_ACCESS : SBX_E_IO;
   return sbx_error_set(error, code, -rc, operation, "/%.300s: %s; %s.",
                        a->where, a->what ? a->what : sbx_sys_text(-rc, words),
-                       remedy(rc));
+                       a->remedy ? a->remedy : remedy(rc));
 }
 
 int sbx_archive_run(struct sbx_root* root, enum sbx_archive_verb verb, int fd,

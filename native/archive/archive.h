@@ -18,7 +18,7 @@ enum sbx_archive_verb {
 };
 
 /* Where a restore keeps both states, in the root; left there only when the
- * process is killed in the middle. */
+ * process is killed in the middle, or neither state can be reached. */
 #define SBX_ARCHIVE_STAGE ".sandbox-sdk-restore"
 
 /* One job, for a pool thread: it blocks. With the root's identity; `fd` is read
@@ -30,7 +30,8 @@ int sbx_archive_run(struct sbx_root* root, enum sbx_archive_verb verb, int fd,
                     struct sbx_error* error);
 
 /* Brings a folder into one of its two states after a restore that was killed.
- * 0 also if there is nothing to do; else a negative errno. */
+ * 0 also if there is nothing to do, and for a stage that no restore has made,
+ * which is left alone; else a negative errno. */
 int sbx_archive_recover(int dir);
 
 #endif

@@ -13,7 +13,8 @@ struct sbx__archive {
   int fd;         /* of the archive */
   uint64_t bytes; /* written so far */
   char where[SBX_TAR_PATH_MAX];
-  const char* what; /* why, if the errno does not say it; static */
+  const char* what;   /* why, if the errno does not say it; static */
+  const char* remedy; /* if the errno does not say that; static */
 };
 
 void sbx__archive_at(struct sbx__archive* a, const char* path);

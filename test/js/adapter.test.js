@@ -4,7 +4,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as core from '@mastra/core/workspace';
 import { createSandbox } from 'sandbox-sdk-native';
@@ -278,8 +277,8 @@ test('without isolation commands see the real path; both spellings are understoo
 test('a sandbox killed from outside is made anew by the next command', using({ provider: local({ directory: path.join(scratch, 'killed') }) }, async workspace => {
   await workspace.init();
   await workspace.filesystem.writeFile('a', 'kept');
-  const running = workspace.sandbox.executeCommand('sleep 60');
-  await sleep(50);
+  let running;
+  await new Promise(resolve => (running = workspace.sandbox.executeCommand('echo up; sleep 60', [], { onStdout: resolve })));
   for (const pid of readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')) process.kill(Number(pid), 'SIGKILL');
   const { killed, success } = await running;
   assert.deepEqual([killed, success], [true, false]);

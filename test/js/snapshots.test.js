@@ -175,6 +175,47 @@ for (const way of ['create', 'restore']) {
   });
 }
 
+test('what a command puts in the place of a restore’s own folder is in no way', async () => {
+  const at = '.sandbox-sdk-restore';
+  const outside = path.join(folder, 'outside');
+  fs.mkdirSync(path.join(outside, 'kept'), { recursive: true });
+  const root = path.join(folder, 'root');
+  const plants = [
+    `ln -s ${outside} ${at}`, `mkfifo ${at}`, `mkdir -p ${at}/gone; ln -s ${outside} ${at}/new`,
+    `mkdir -p ${at}/old ${at}/x; ln -s ${outside} ${at}/old/y; chmod 0 ${at}/x`,
+  ];
+  for (const plant of plants) {
+    const session = () => start({ provider: local({ root }), id: 'planted' });
+    let sandbox = await session();
+    await out(sandbox, 'echo 1 > a');
+    const { id } = await sandbox.snapshots.create();
+    await out(sandbox, `echo 2 > a; ${plant}`);
+    const { id: planted } = await sandbox.snapshots.create();
+    await sandbox.snapshots.restore(id);
+    assert.equal(await out(sandbox, 'ls -A; cat a'), 'a\n1\n', plant);
+    await sandbox.snapshots.restore(planted);
+    assert.equal(await out(sandbox, 'ls -A; cat a'), 'a\n2\n', plant);
+    await out(sandbox, plant);
+    await sandbox.stop();
+    sandbox = await session();
+    assert.equal(await out(sandbox, 'cat a'), '2\n', plant);
+    await sandbox.destroy();
+    assert.deepEqual(fs.readdirSync(root), ['.snapshots']);
+  }
+  assert.deepEqual(fs.readdirSync(outside), ['kept']);
+});
+
+test('a session below a root that cannot be started can be destroyed', async () => {
+  const root = path.join(folder, 'root');
+  const sandbox = await start({ provider: local({ root }), id: 'broken' });
+  await out(sandbox, 'mkdir -p .sandbox-sdk-restore/old/a/b a/c');
+  await sandbox.stop();
+  await assert.rejects(start({ provider: local({ root }), id: 'broken' }), error =>
+    isSandboxError(error, 'unavailable') && /interrupted restore/.test(error.message));
+  await sandbox.destroy();
+  assert.deepEqual(fs.readdirSync(root), []);
+});
+
 // The lock of the killed one goes with its monitor, some milliseconds later.
 async function reopened(root) {
   for (;;) {

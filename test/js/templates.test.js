@@ -8,6 +8,7 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createSandbox, isSandboxError } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
+import { until } from '../helpers/workspace.js';
 
 async function out(sandbox, command) {
   const { stdout, stderr, exitCode } = await sandbox.run(command);
@@ -124,6 +125,52 @@ describe('a template', () => {
   });
 });
 
+test('the patch of changes() applies, whatever names are in it, and leaves git’s own files alone', async () => {
+  const provider = local();
+  const git = 'git -c user.name=n -c user.email=e@x';
+  const prepared = { provider, identity: 'repository', onFirstCreate: one => out(one, `git init -q . && echo 1 > f && git add f && ${git} commit -qm 1`) };
+  const folder = fs.mkdtempSync(path.join(tmpdir(), 'patch-'));
+  const open = [await createSandbox(prepared), await createSandbox(prepared)];
+  try {
+    const names = ['new\nline', 'tab\tx', 'q"uote', 'b\\slash', '--- a', '\u001b[31m', 'é', ' sp ', '-n', 'd/\n+++ b/evil', 'x\n--- /dev/null\n+++ b/pwned\n@@ -0,0 +1 @@\n+pwned'];
+    for (const name of names) await open[1].files.write(`/workspace/${name}`, `${name}\nno newline`);
+    await out(open[1], `echo 2 >> f; ${git} commit -qam 2; mkdir -p sub/.GIT; echo x > sub/.GIT/config; git config core.pager 'touch ran'; echo '* diff=x' > .gitattributes; git config diff.x.command 'touch ran'`);
+    const { changes, patch } = await open[1].changes();
+    assert.ok(changes.some(one => one.path === '.git/config' && one.change === 'modified'));
+    assert.ok(changes.some(one => one.path === 'sub/.GIT/config'));
+    fs.writeFileSync(path.join(folder, 'f'), '1\n');
+    execFileSync('git', ['apply', '-'], { cwd: folder, input: patch, stdio: ['pipe', 'ignore', 'ignore'] });
+    for (const name of names) assert.equal(fs.readFileSync(path.join(folder, name), 'utf8'), `${name}\nno newline`);
+    assert.equal(fs.readFileSync(path.join(folder, 'f'), 'utf8'), '1\n2\n');
+    assert.deepEqual(fs.readdirSync(folder).sort(), [...names.map(name => name.split('/')[0]), '.gitattributes', 'f'].sort());
+    assert.equal(await open[1].files.exists('ran'), false);
+  } finally {
+    for (const one of open) await one.stop();
+    fs.rmSync(folder, { recursive: true });
+  }
+});
+
+test('while a command swaps folders for links, changes() tells nothing of what lies outside', async () => {
+  const provider = local({ readOnlyPaths: [path.join(import.meta.dirname, '../../build/native')] });
+  const outside = fs.mkdtempSync(path.join(tmpdir(), 'outside-'));
+  fs.chmodSync(outside, 0o755);
+  fs.writeFileSync(path.join(outside, 'secret'), 'do-not-leak-me\n');
+  const options = { provider, identity: 'swapped', onFirstCreate: one => out(one, 'mkdir -p d/e; echo a > d/e/secret') };
+  const open = [await createSandbox(options), await createSandbox(options)];
+  try {
+    await out(open[1], `mkdir w; echo in > w/secret; ln -s ${outside} link; ln -s ${outside}/secret l; ln -sf ${outside}/secret d/e/secret`);
+    const swapper = await open[1].processes.start([path.join(import.meta.dirname, '../../build/native/attack'), 'swap', 'w', 'link']);
+    for (let i = 0; i < 12; i++) {
+      const seen = await open[1].changes().catch(error => error.message);
+      assert.doesNotMatch(JSON.stringify(seen), /do-not-leak/);
+    }
+    await swapper.kill();
+  } finally {
+    for (const one of open) await one.stop();
+    fs.rmSync(outside, { recursive: true });
+  }
+});
+
 test('below a root the files are copied; a directory that was there is left alone', async () => {
   const folder = fs.mkdtempSync(path.join(tmpdir(), 'templates-'));
   const onFirstCreate = sandbox => sandbox.run('echo prepared > file');
@@ -148,6 +195,6 @@ test('nothing of a template is left when the process is killed', async () => {
   assert.throws(() =>
     execFileSync(process.execPath, ['--input-type=module', '-e', script], { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' }),
   );
-  while (fs.readdirSync(folder).length > 0) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => fs.readdirSync(folder).length === 0);
   fs.rmdirSync(folder);
 });

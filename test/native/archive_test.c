@@ -3,6 +3,8 @@
 #include "files_help.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -278,9 +280,13 @@ static void test_recovery(void** state) {
       {"mkdir -p S/gone; echo g > S/gone/g; echo n > n", "n "},
       {"mkdir S; echo o > o", "o "},
       {"echo o > o", "o "},
-      /* an agent's own: nothing leaves the folder */
-      {"mkdir -p S/gone; ln -s / S/new; echo o > o", NULL},
-      {"ln -s / S; echo o > o", NULL},
+      /* an agent's own: nothing leaves the folder, no start fails of it */
+      {"mkdir -p S/gone; ln -s / S/new; echo o > o", ".sandbox-sdk-restore o "},
+      {"mkdir S; mkfifo S/old; echo o > o", ".sandbox-sdk-restore o "},
+      {"ln -s / S; echo o > o", ".sandbox-sdk-restore o "},
+      {"mkfifo S; echo o > o", ".sandbox-sdk-restore o "},
+      /* somebody's, made since: not overwritten, and not lost */
+      {"mkdir -p S/old/o/x o/y", NULL},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
     char line[512];
@@ -293,7 +299,7 @@ static void test_recovery(void** state) {
     close(dir);
     if (!cases[i].want) {
       assert_true(rc < 0);
-      sh(s, "test -f o");
+      sh(s, "test -d o/y && test -d .sandbox-sdk-restore/old/o/x");
       continue;
     }
     assert_int_equal(rc, 0);
@@ -301,6 +307,73 @@ static void test_recovery(void** state) {
              cases[i].want);
     sh(s, line);
   }
+}
+
+/* What commands made under the stage's name, before a snapshot or after it, is in
+ * no restore's way. */
+static void test_planted_stage(void** state) {
+  struct scratch* s = *state;
+  static const char* const plants[] = {
+      "mkfifo S", "ln -s / S", "mkdir -p S/sub; echo x > S/sub/x",
+      "mkdir -p S/gone S/new; echo x > S/new/zz; ln -s / S/old",
+  };
+  for (size_t i = 0; i < sizeof(plants) / sizeof(*plants); i++) {
+    for (int before = 0; before < 2; before++) {
+      char line[256];
+      int fd = archive_file();
+      snprintf(line, sizeof(line), "%s; mv -T S .sandbox-sdk-restore",
+               plants[i]);
+      sh(s, "rm -rf ./* .sandbox*; echo 1 > a; mkdir z; echo 2 > z/2");
+      if (before) sh(s, line);
+      assert_int_equal(run(s, SBX_ARCHIVE_PACK, fd), 0);
+      sh(s, "rm -rf ./* .sandbox*; echo old > a; echo old > other");
+      if (!before) sh(s, line);
+      assert_int_equal(run(s, SBX_ARCHIVE_RESTORE, fd), 0);
+      sh(s, "test \"$(ls -A | tr '\\n' ' ')\" = 'a z ' && "
+            "test \"$(cat a z/2 | tr '\\n' ' ')\" = '1 2 '");
+      close(fd);
+    }
+  }
+}
+
+struct meddler {
+  int fd;
+  atomic_bool stop;
+};
+
+static void* meddle(void* arg) {
+  struct meddler* m = arg;
+  while (!m->stop) {
+    mkdirat(m->fd, "d7", 0700);
+    mkdirat(m->fd, "d7/theirs", 0700);
+    mkdirat(m->fd, "late", 0700);
+  }
+  return NULL;
+}
+
+/* A host program that writes into the folder all the while: the archive's files
+ * are all there afterwards, or still in the stage. */
+static void test_meddling(void** state) {
+  struct scratch* s = *state;
+  struct meddler m = {.fd = s->fd};
+  pthread_t thread;
+  int fd = archive_file();
+  static const char tree[] =
+      "rm -rf .sandbox*; for i in $(seq 20); do mkdir -p d$i; echo new > d$i/f; "
+      "done";
+  sh(s, tree);
+  assert_int_equal(run(s, SBX_ARCHIVE_PACK, fd), 0);
+  assert_int_equal(pthread_create(&thread, NULL, meddle, &m), 0);
+  for (int i = 0; i < 30; i++) {
+    lseek(fd, 0, SEEK_SET);
+    int rc = run(s, SBX_ARCHIVE_RESTORE, fd);
+    sh(s, rc == 0 ? "test $(cat d*/f | wc -l) = 20"
+                  : "test $(cat d*/f .sandbox-sdk-restore/*/d*/f | wc -l) -ge 20");
+    if (rc < 0) sh(s, tree);
+  }
+  m.stop = true;
+  pthread_join(thread, NULL);
+  close(fd);
 }
 
 static void test_too_deep(void** state) {
@@ -338,6 +411,7 @@ int main(void) {
       TEST(test_what_is_left_out), TEST(test_hostile_archives),
       TEST(test_broken_archives), TEST(test_restore_replaces),
       TEST(test_killed_restores), TEST(test_recovery),
+      TEST(test_planted_stage),    TEST(test_meddling),
       TEST(test_too_deep),        TEST(test_other_owner),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

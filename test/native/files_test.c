@@ -683,6 +683,27 @@ static void swapper_cached(struct scratch* s, const char* path) {
   }
 }
 
+/* "trap" is outside only. */
+static void swapper_looks(struct scratch* s, const char* via) {
+  static const enum sbx_file_verb verbs[] = {
+      SBX_FILE_STAT, SBX_FILE_EXISTS, SBX_FILE_REALPATH, SBX_FILE_WALK,
+      SBX_FILE_GATHER};
+  char trap[64];
+  snprintf(trap, sizeof(trap), "%s/trap", via);
+  for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+    bool whole = verbs[i] == SBX_FILE_WALK || verbs[i] == SBX_FILE_GATHER;
+    struct sbx_file_request r = REQUEST(.verb = verbs[i],
+                                        .path = whole ? via : trap,
+                                        .max_depth = 9, .max_bytes = 1 << 20);
+    struct answer a = ask(s, &r);
+    if (verbs[i] == SBX_FILE_EXISTS ? a.result.exists : !whole && a.code == 0)
+      fail_msg("looking escaped (verb %d)", verbs[i]);
+    if (whole && a.code == 0 && memmem(a.result.data, a.result.len, "trap", 4))
+      fail_msg("walk escaped (verb %d)", verbs[i]);
+    free(a.result.data);
+  }
+}
+
 static void swapper_round(struct scratch* s, int i) {
   char fresh[64], other[64];
   const char* via = i % 2 ? "abs" : "d";
@@ -716,6 +737,7 @@ static void swapper_round(struct scratch* s, int i) {
   simple(s, DELETE, fresh, FORCE);
   snprintf(other, sizeof(other), "%s/o%d", via, i % 5);
   simple(s, RMDIR, other, RECURSIVE | FORCE);
+  swapper_looks(s, via);
   simple(s, DELETE, "d/trap", FORCE);
   simple(s, RMDIR, "d/trapdir", RECURSIVE | FORCE);
 }
