@@ -166,6 +166,7 @@ export class Lease {
   /** The sandbox runs and this lease may use it. */
   live = false;
   processes = new Set(); // running ones, of this lease
+  watches = new Set(); // likewise
   sdk; // what onFirstCreate gets; set by the owner
   onReview; // called with a warning about what was left in a directory; set by the owner
   onDenied; // called when the network policy refused a host; set by the owner
@@ -322,7 +323,9 @@ export class Lease {
     await this.session.discard();
   }
 
+  /** Watches, too. */
   async endProcesses() {
+    for (const watch of this.watches) watch.stop();
     const ends = [];
     for (const process of this.processes) {
       process.end(2000);

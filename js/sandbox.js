@@ -21,6 +21,7 @@ import { Child, childResult, cutError, killOnAbort, NEVER_STARTED, resultOf, San
 import { Snapshots } from './snapshots.js';
 import { checkPty } from './limits.js';
 import { checkValue, gather, pieces, whole } from './values.js';
+import { checkWatch, Watch } from './watch.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -106,6 +107,34 @@ class Files {
       modifiedAt: new Date(stat.modifiedMs),
       createdAt: new Date(stat.createdMs),
     };
+  }
+
+  /**
+   * Calls `onEvent({type, name, path})` for what happens in a folder, and with
+   * `recursive` in those below it. Resolves once it looks, with {stop()}. onExit
+   * is called when it ends, with an error unless it was stopped.
+   */
+  async watch(path, onEvent, options) {
+    checkPath(path);
+    const given = checkWatch(onEvent, options);
+    const watch = await this.#watch(path, given);
+    return Object.freeze({ stop: async () => watch.stop() });
+  }
+
+  async #watch(path, given, again = true) {
+    const { lease, report } = this.#owner;
+    if (!lease.live) await this.#owner.ensure();
+    if (given.signal?.aborted) throw aborted('files.watch', given.signal);
+    requireMode({ provider: lease.provider.name, capabilityList: lease.session.capabilities }, 'watch', 'files.watch');
+    const { epoch } = lease.session;
+    try {
+      const watch = new Watch(lease, place(lease, path), path, given, report);
+      await watch.ready;
+      return watch;
+    } catch (error) {
+      if (lease.noteError(error, epoch) && again) return this.#watch(path, given, false);
+      throw fromNative(error, lease.provider.name);
+    }
   }
 
   async #file(which, path, options, again = true) {
@@ -479,13 +508,15 @@ export async function attachTo(lease, pid, options) {
     child.listen(1, options.onStderr);
     return child;
   }
-  const found = lease.native.lists && (await listOf(lease)).find(one => one.pid === pid);
+  const found = lease.native.lists && (await lease.native.list()).find(one => String(one.pid) === pid);
   if (!found) {
     throw new SandboxError('not_found', `there is no process with pid ${pid}: processes.list() names those there are`, {
       operation: 'processes.attach',
     });
   }
-  const child = new Child(lease, { retain: options.retain, stdin: false }, { ...options, attach: Number(pid) });
+  const { stdin, terminal } = found;
+  const size = terminal ? { columns: 80, rows: 24 } : {}; // as it was, until resize()
+  const child = new Child(lease, { retain: options.retain, stdin, ...size }, { ...options, attach: Number(pid) });
   child.command = found.command;
   await child.started;
   if (child.exit?.error && !child.exit.error.ran) throw child.exit.error;
@@ -498,8 +529,9 @@ async function feed(child, value) {
   if (value === undefined || typeof value === 'boolean') return;
   try {
     for await (const piece of pieces(value, 'stdin')) {
-      const left = await child.write(piece).then(() => true, () => false);
-      if (!left) break;
+      const failure = await child.write(piece).then(() => undefined, error => error);
+      if (failure?.errno === 'ECONNRESET') throw fromNative(failure, child.lease.provider.name);
+      if (failure) break;
     }
   } catch (error) {
     if (child.exit) return;

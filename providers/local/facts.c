@@ -184,7 +184,6 @@ void sbx__local_facts(struct sbx_sandbox* s, sbx_fact_cb cb, void* arg) {
 
 const struct sbx_capability* sbx__local_capabilities(struct sbx_sandbox* s,
                                                      size_t* count) {
-  static const char later[] = "comes with a later version";
   static const struct sbx_capability list[] = {
       {"files", "native", NULL},
       {"commands", "native", NULL},
@@ -200,7 +199,8 @@ const struct sbx_capability* sbx__local_capabilities(struct sbx_sandbox* s,
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
       {"pause", "native", NULL},
-      {"watch", "unsupported", later},
+      {"watch", "unsupported",
+       "no file call watches; fs.watch of Node does, on a directory of yours"},
       {"computer", "unsupported", "Local has no screen"},
   };
 
