@@ -66,7 +66,7 @@ $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 
 # Lets each of these fail, one call after another.
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
-  strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
+  strdup strndup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
 
 $(addprefix $(OUT)/,remote_fault_test http_fault_test parse_fault_test): \
   LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup strndup)

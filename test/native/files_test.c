@@ -642,6 +642,47 @@ static void looks_share_hops(void** state) {
   assert_int_equal(f.answered, 500);
 }
 
+static void hold_thread(uv_work_t* work) {
+  uv_sem_wait(work->data);
+}
+
+static void on_held(uv_work_t* work, int status) {
+  (void)work;
+  assert_int_equal(status, 0);
+}
+
+/* All threads of the pool are held: nothing of ours begins meanwhile. */
+static void what_waits_is_abandoned(void** state) {
+  enum { HOLDERS = 4, CALLS = 200 };
+  struct scratch* s = *state;
+  uv_work_t holders[HOLDERS];
+  struct answer* answers = calloc(CALLS, sizeof(*answers));
+  uv_sem_t sem;
+  if (getenv("UV_THREADPOOL_SIZE")) skip();
+  assert_int_equal(uv_sem_init(&sem, 0), 0);
+  for (int i = 0; i < HOLDERS; i++) {
+    holders[i].data = &sem;
+    uv_queue_work(&s->loop, &holders[i], hold_thread, on_held);
+  }
+  for (int i = 0; i < CALLS; i++) {
+    struct sbx_file_request r = REQUEST(.verb = i % 2 ? READ : WRITE,
+                                        .path = "f", .data = "x",
+                                        .data_len = 1);
+    assert_int_equal(
+        sbx_files_request(&s->loop, s->root, &r, on_answer, &answers[i]), 0);
+  }
+  sbx_root_abandon(s->root);
+  for (int i = 0; i < HOLDERS; i++) uv_sem_post(&sem);
+  uv_run(&s->loop, UV_RUN_DEFAULT);
+  uv_sem_destroy(&sem);
+  for (int i = 0; i < CALLS; i++) {
+    assert_true(answers[i].called);
+    assert_int_equal(answers[i].code, SBX_E_ABORTED);
+  }
+  free(answers);
+  shell(s, "test ! -e f");
+}
+
 static void limits_of_a_read(void** state) {
   struct scratch* s = *state;
   put(s, "f", "12345", 0);
@@ -805,6 +846,7 @@ int main(void) {
       T(remembered_folders),
       T(a_turn_has_its_share),
       T(looks_share_hops),
+      T(what_waits_is_abandoned),
       T(limits_of_a_read),
       T(swapping_never_leads_out),
   };
