@@ -2,8 +2,8 @@ import type { Environment, NetworkPolicy, SandboxProvider } from './index.js';
 
 export interface E2BOptions {
   /**
-   * Default: E2B_API_KEY of the environment, read when a sandbox is made. A function is asked before the first request, and
-   * once more where the service refuses the key that it gave.
+   * Default: E2B_API_KEY of the environment, read when a sandbox is made, or before its first request. A function is asked
+   * before the first request, and once more where the service refuses the key that it gave.
    */
   apiKey?: string | (() => string | Promise<string>);
   /** Name or id of a template, or the id of a snapshot. Default "base". */

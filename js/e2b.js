@@ -72,9 +72,13 @@ function checkMetadata(value) {
   return JSON.stringify(metadata);
 }
 
-// A string, or a function that gives one, also later.
-function checkKey(value) {
-  return typeof value === 'function' ? { ask: value, name: 'apiKey' } : checkString(value, 'apiKey');
+// A function that gives the key is asked before the first request; so is the
+// environment where it has none yet: modules load before a .env file does.
+function laterKey(value, env) {
+  if (value === undefined) return { ask: () => env.E2B_API_KEY, name: 'apiKey', waits: true };
+  if (typeof value === 'function') return { ask: value, name: 'apiKey' };
+  if (typeof value === 'string') return undefined;
+  throw invalid(`apiKey must be a string, or a function that gives one, not ${show(value)}`);
 }
 
 function checkTemplateMode(value) {
@@ -90,15 +94,15 @@ function checkRequestTimeout(value) {
 export function e2bIn(options, env) {
   const given = checkObject(options, 'the options of e2b()');
   checkNames(given, names, 'e2b()');
-  const key = checkKey(given.apiKey);
+  const secret = laterKey(given.apiKey, env);
   const computer = checkBoolean(given.computer, 'computer') ?? given.template === 'desktop';
   return new Provider('e2b', {
     remote: true,
-    secret: typeof key === 'object' ? key : undefined,
+    secret,
     computer,
     templateMode: checkTemplateMode(given.templateMode),
     options: {
-      apiKey: typeof key === 'object' ? undefined : key,
+      apiKey: secret ? undefined : checkString(given.apiKey, 'apiKey'),
       computer,
       template: checkString(given.template, 'template'),
       timeout: checkLifetime(given.timeout),

@@ -96,11 +96,11 @@ export function unsupported(message, operation) {
   return new SandboxError('unsupported', message, { operation });
 }
 
-/** An error of the addon as a SandboxError; others pass as they are. */
-export function fromNative(error, provider) {
+/** An error of the addon as a SandboxError; others pass as they are. `say` makes its message. */
+export function fromNative(error, provider, say = message => message) {
   if (!(error instanceof Error) || error[brand] === true) return error;
   if (typeof error.code !== 'string' || typeof error.operation !== 'string') return error;
-  return new SandboxError(fileCodes[error.code] ?? error.code, error.message, {
+  return new SandboxError(fileCodes[error.code] ?? error.code, say(error.message), {
     cause: error,
     provider,
     operation: error.operation,

@@ -208,6 +208,8 @@ export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, e
   base.prune = fromTool ? await ignoredFolders(sandbox, options.path, gitignore) : [];
   const facts = patternFacts(base.pattern, base.flags === 'g');
   base.whole = facts.wholeText;
+  // A line without the literal cannot match, and nobody sees it.
+  const lines = facts.literal && base.contextLines === 0 ? flag.LINES : 0;
   const results = [];
   const gather = (to, maxBytes) =>
     sandbox.file(WORKSPACE, verb.GATHER, options.path, {
@@ -216,7 +218,7 @@ export async function grep(sandbox, options, { timeoutMs = 10_000, isTextFile, e
       extensions,
       prune: base.prune.length > 0 ? base.prune : undefined,
       data: facts.literal || undefined,
-      flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : flag.FOLD),
+      flags: (options.includeHidden ? flag.HIDDEN : 0) | (base.flags === 'g' ? 0 : flag.FOLD) | lines,
     });
   const clock = new Clock(options, timeoutMs);
   try {

@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 /** What a file can be written from: text, bytes, or a stream of those. */
 export type FileValue =
   | string
@@ -181,6 +183,15 @@ export interface SandboxFileStat {
   createdAt: Date;
 }
 
+export interface SandboxFileEvent {
+  /** A rename tells the old name; the new one is a "create". */
+  type: 'create' | 'write' | 'remove' | 'rename' | 'chmod';
+  /** Relative to the folder that is watched. */
+  name: string;
+  /** `name` below the path that was given. */
+  path: string;
+}
+
 /** Relative paths are below the working directory, absolute ones in the sandbox's own root. */
 export interface SandboxFiles {
   /** Writes a file and the folders above it. */
@@ -198,6 +209,16 @@ export interface SandboxFiles {
   remove(path: string, options?: { recursive?: boolean; force?: boolean }): Promise<void>;
   exists(path: string): Promise<boolean>;
   stat(path: string): Promise<SandboxFileStat>;
+  /**
+   * Calls `onEvent` for what happens in a folder, and with `recursive` in those below it, from when it resolves until
+   * stop(), an abort, or the end of the sandbox or connection. `onExit` is called then, with an error unless it was
+   * stopped: what happens after that is not told. Keeps Node alive. `unsupported` where the capability "watch" says so.
+   */
+  watch(
+    path: string,
+    onEvent: (event: SandboxFileEvent) => void,
+    options?: { recursive?: boolean; signal?: AbortSignal; onExit?: (error?: SandboxError) => void },
+  ): Promise<{ stop(): Promise<void> }>;
 }
 
 export interface SandboxChanges {
@@ -272,8 +293,8 @@ export interface Sandbox extends AsyncDisposable {
      */
     list(): Promise<ListedProcess[]>;
     /**
-     * Goes on with a command of list(): its output from the oldest byte that is kept, and its end. Without stdin where
-     * another host started it.
+     * Goes on with a command of list(): its output from the oldest byte that is kept (a terminal's: from now on), its
+     * end, and its input, if it was started with one.
      */
     attach(pid: string | number, options?: Pick<RunOptions, 'onStdout' | 'onStderr' | 'signal' | 'maxRetainedBytes'>): Promise<SandboxProcess>;
   };
@@ -331,6 +352,10 @@ export interface CreateSandboxOptions {
   ports?: readonly number[];
   /** Called once for each host and port that the network policy refused. */
   onNetworkDenied?: (denial: NetworkDenial) => void;
+  /** Snapshot that a created sandbox starts with, if there is one, and that Mastra's snapshot() writes. */
+  checkpointName?: string;
+  /** ... and that it starts with if there is none of that name. */
+  seedCheckpointName?: string;
   /** Prepares a sandbox that was created, never one that was found. */
   onFirstCreate?: (sandbox: Sandbox) => void | Promise<void>;
 }

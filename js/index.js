@@ -115,7 +115,7 @@ function capabilityOf(target, name) {
   checkString(name, 'name');
   const list =
     target instanceof Provider ? target.capabilityList() : (target?.sandboxSdk ?? target)?.capabilityList;
-  if (!list) throw invalid(`supports() and its like want a sandbox or a provider, not ${show(target)}`);
+  if (!list) throw invalid(`supports() and its like want a sandbox (of a workspace: workspace.sandbox) or a provider, not ${show(target)}`);
   return list.find(capability => capability.name === name) ?? { name, mode: 'unsupported' };
 }
 

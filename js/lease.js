@@ -106,8 +106,21 @@ function baseEnvironment(facts, remote) {
   return base;
 }
 
+/**
+ * HOME and TMPDIR of this machine, where its folders are not those inside. Who
+ * passes them on means "the home folder".
+ */
+function foldersOfHost({ remote, options, hostFacts }, facts) {
+  if (remote || facts.level === 'none') return {};
+  const { home, tmpdir } = hostFacts();
+  const visible = [...(options.readOnlyPaths ?? []), ...(options.readWritePaths ?? [])];
+  const hidden = path => (visible.some(one => below(posix.resolve(one), path) !== undefined) ? undefined : path);
+  return { HOME: hidden(home), TMPDIR: hidden(tmpdir) };
+}
+
 class Environment {
   #base = {};
+  #ofHost = {};
   #own;
   #overlay;
   #list; // of the three together, built when first needed
@@ -117,8 +130,10 @@ class Environment {
     this.#overlay = overlay;
   }
 
-  setBase(base) {
+  /** ofHost: values of HOME and TMPDIR that mean the base's. */
+  setBase(base, ofHost) {
     this.#base = base;
+    this.#ofHost = ofHost;
     this.#list = undefined;
   }
 
@@ -134,9 +149,16 @@ class Environment {
   /** "NAME=value" strings. The array is shared: callers must not change it. */
   list(extra) {
     if (extra === undefined || extra === null) {
-      return (this.#list ??= toList({ ...this.#base, ...this.#own, ...this.#overlay }, 'env'));
+      return (this.#list ??= this.#toList({ ...this.#base, ...this.#own, ...this.#overlay }));
     }
-    return toList({ ...this.#base, ...this.#own, ...this.#overlay, ...extra }, 'env');
+    return this.#toList({ ...this.#base, ...this.#own, ...this.#overlay, ...extra });
+  }
+
+  #toList(env) {
+    for (const key of ['HOME', 'TMPDIR']) {
+      if (env[key] !== undefined && env[key] === this.#ofHost[key]) env[key] = this.#base[key];
+    }
+    return toList(env, 'env');
   }
 }
 
@@ -144,6 +166,7 @@ export class Lease {
   /** The sandbox runs and this lease may use it. */
   live = false;
   processes = new Set(); // running ones, of this lease
+  watches = new Set(); // likewise
   sdk; // what onFirstCreate gets; set by the owner
   onReview; // called with a warning about what was left in a directory; set by the owner
   onDenied; // called when the network policy refused a host; set by the owner
@@ -206,7 +229,7 @@ export class Lease {
   /** Called by the session once the sandbox runs. */
   async attach(session) {
     const { workingDirectory } = this.options;
-    this.environment.setBase(baseEnvironment(session.facts, this.provider.remote));
+    this.refresh(session);
     this.workdir = this.#place(workingDirectory);
     this.shellPath = this.shell;
     if (this.workdir !== session.place.inside) await this.#makeWorkdir(session);
@@ -214,8 +237,8 @@ export class Lease {
   }
 
   /** The session's facts changed while it runs. */
-  refresh() {
-    this.environment.setBase(baseEnvironment(this.session.facts, this.provider.remote));
+  refresh({ facts } = this.session) {
+    this.environment.setBase(baseEnvironment(facts, this.provider.remote), foldersOfHost(this.provider, facts));
   }
 
   /** denial: {host, port, reason, last}. Told once per host; a user's error must not end Node. */
@@ -300,7 +323,9 @@ export class Lease {
     await this.session.discard();
   }
 
+  /** Watches, too. */
   async endProcesses() {
+    for (const watch of this.watches) watch.stop();
     const ends = [];
     for (const process of this.processes) {
       process.end(2000);

@@ -23,7 +23,10 @@ export interface LocalOptions {
   /** Absolute paths of this machine that are visible inside, too. */
   readOnlyPaths?: readonly string[];
   readWritePaths?: readonly string[];
-  /** Of every command. Nothing of this process's environment is passed by itself. */
+  /**
+   * Of every command. Nothing of this process's environment is passed by itself. This machine's own HOME and TMPDIR,
+   * where they are passed on, become the session's.
+   */
   env?: Environment;
   /** Ports that may get a URL. */
   ports?: readonly number[];

@@ -127,6 +127,14 @@ export interface NativeSandbox {
    * root, absolute path. READ: Buffer | string; STAT, WRITE: FileStat; EXISTS:
    * boolean; REALPATH: string; READDIR, WALK, GATHER: Listing. */
   file(scope: 0 | 1 | 2, verb: number, path: string, options?: FileOptions): Promise<any>;
+  /** Tells what happens in a folder until the function that it returns is called, or onEnd. `change`: enum sbx_change;
+   * `name`: relative to the folder. Throws a NativeError. */
+  watch(
+    scope: 0 | 1,
+    path: string,
+    recursive: boolean,
+    events: { onReady(): void; onChange(change: number, name: string): void; onEnd(error: NativeError): void },
+  ): () => void;
   /** enum sbx_snapshot_verb. CREATE answers with one, LIST with all. `store`:
    * folder of this machine, '' where the provider knows. */
   snapshot(verb: number, store: string, id?: string): Promise<{ id: string; bytes: number; createdMs: number }[]>;
@@ -149,7 +157,7 @@ export interface NativeSandbox {
   /** Whether commands outlive their host; else there is nothing to list or attach to. */
   readonly lists: boolean;
   /** Background commands of the sandbox, whoever started them; exitCode -1: unknown. */
-  list(): Promise<{ pid: number; command: string; startedMs: number; running: boolean; exitCode: number }[]>;
+  list(): Promise<{ pid: number; command: string; startedMs: number; running: boolean; terminal: boolean; stdin: boolean; exitCode: number }[]>;
   attach(pid: number, spec: Partial<SpawnSpec>, events: NativeEvents): NativeProcess;
   /** Whether useLayer can do anything. */
   readonly layers: boolean;

@@ -2,7 +2,7 @@
 import { constants } from 'node:os';
 
 import { endNote, guard } from './command.js';
-import { invalid, isSandboxError, SandboxError } from './errors.js';
+import { fromNative, invalid, isSandboxError, SandboxError } from './errors.js';
 import { checkSize } from './limits.js';
 import { show } from './options.js';
 import { checkPiece } from './values.js';
@@ -277,6 +277,7 @@ export class SandboxProcess {
       await action();
     } catch (error) {
       if (isSandboxError(error)) throw error;
+      if (error.errno === 'ECONNRESET') throw fromNative(error, this.#child.lease.provider.name);
       throw new SandboxError('conflict', error.message, { cause: error, operation: 'processes.write' });
     }
   }

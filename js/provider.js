@@ -254,7 +254,7 @@ export class Provider {
   constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer = false } = {}) {
     this.name = name;
     const inner = {
-      secret: secret && new Secret(secret.ask, secret.name, name),
+      secret: secret && new Secret(secret, name),
       computer, // sandboxes have a desktop
       templateMode, // 'snapshot': by the service
       remote, // at a service, where sandboxes outlive this process
@@ -280,10 +280,9 @@ export class Provider {
     const options = { ...this.options, session: id, cwd, ports: ports.map(String) };
     if (named) options.id = id;
     if (this.hostFacts) options.host = this.hostFacts();
-    if (this.secret) options.keyLater = true;
+    const open = more => native().open(this.name, { ...options, ...more });
     try {
-      const opened = native().open(this.name, options);
-      return this.secret ? this.secret.guard(opened) : opened;
+      return this.secret ? this.secret.open(open) : open();
     } catch (error) {
       throw fromNative(error, this.name);
     }

@@ -21,6 +21,7 @@ import { Child, childResult, cutError, killOnAbort, NEVER_STARTED, resultOf, San
 import { Snapshots } from './snapshots.js';
 import { checkPty } from './limits.js';
 import { checkValue, gather, pieces, whole } from './values.js';
+import { checkWatch, Watch } from './watch.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -108,17 +109,45 @@ class Files {
     };
   }
 
+  /**
+   * Calls `onEvent({type, name, path})` for what happens in a folder, and with
+   * `recursive` in those below it. Resolves once it looks, with {stop()}. onExit
+   * is called when it ends, with an error unless it was stopped.
+   */
+  async watch(path, onEvent, options) {
+    checkPath(path);
+    const given = checkWatch(onEvent, options);
+    const watch = await this.#watch(path, given);
+    return Object.freeze({ stop: async () => watch.stop() });
+  }
+
+  async #watch(path, given, again = true) {
+    const { lease, report } = this.#owner;
+    if (!lease.live) await this.#owner.ensure();
+    if (given.signal?.aborted) throw aborted('files.watch', given.signal);
+    requireMode({ provider: lease.provider.name, capabilityList: lease.session.capabilities }, 'watch', 'files.watch');
+    const { epoch } = lease.session;
+    try {
+      const watch = new Watch(lease, place(lease, path), path, given, report);
+      await watch.ready;
+      return watch;
+    } catch (error) {
+      if (lease.noteError(error, epoch) && again) return this.#watch(path, given, false);
+      throw fromNative(error, lease.provider.name);
+    }
+  }
+
   async #file(which, path, options, again = true) {
     checkPath(path);
     const { lease } = this.#owner;
     if (!lease.live) await this.#owner.ensure();
     const { epoch } = lease.session;
+    const [scope, where] = place(lease, path);
     try {
-      const [scope, where] = place(lease, path);
       return await lease.native.file(scope, which, where, options);
     } catch (error) {
       if (lease.noteError(error, epoch) && again) return this.#file(which, path, options, false);
-      throw fromNative(error, lease.provider.name);
+      throw fromNative(error, lease.provider.name, message => spelled(lease, scope, message));
     }
   }
 }
@@ -141,6 +170,15 @@ function place(lease, path) {
   return [WORKSPACE, start === '' ? path : `${start.slice(1)}/${path}`];
 }
 
+// The addon calls the root of the workspace "/", which is another folder here.
+function spelled(lease, scope, message) {
+  const { shown } = lease.session.place;
+  if (scope === WORKSPACE) return message.replace(/^(The folder )?\//, (_, start = '') => `${start}${shown}/`);
+  return /^\/.* (is not permitted|lies in a read-only place|does not exist)/.test(message)
+    ? `${message} The workspace is ${shown}.`
+    : message;
+}
+
 function aborted(operation, signal) {
   return new SandboxError('aborted', `${operation} was aborted`, { operation, cause: signal.reason });
 }
@@ -154,6 +192,9 @@ function checkRetain(value, otherwise) {
 const runOptions = ['cwd', 'env', 'stdin', 'timeout', 'signal', 'onStdout', 'onStderr', 'maxRetainedBytes'];
 
 function checkRunOptions(options, operation, known = runOptions) {
+  if (Array.isArray(options)) {
+    throw invalid(`${operation}() takes a program and its arguments as one array, such as ["ls", "-l"]; the second argument are its options`);
+  }
   const given = checkObject(options, 'options');
   checkNames(given, known, `${operation}()`);
   checkFunction(given.onStdout, 'onStdout');
@@ -467,13 +508,15 @@ export async function attachTo(lease, pid, options) {
     child.listen(1, options.onStderr);
     return child;
   }
-  const found = lease.native.lists && (await listOf(lease)).find(one => one.pid === pid);
+  const found = lease.native.lists && (await lease.native.list()).find(one => String(one.pid) === pid);
   if (!found) {
     throw new SandboxError('not_found', `there is no process with pid ${pid}: processes.list() names those there are`, {
       operation: 'processes.attach',
     });
   }
-  const child = new Child(lease, { retain: options.retain, stdin: false }, { ...options, attach: Number(pid) });
+  const { stdin, terminal } = found;
+  const size = terminal ? { columns: 80, rows: 24 } : {}; // as it was, until resize()
+  const child = new Child(lease, { retain: options.retain, stdin, ...size }, { ...options, attach: Number(pid) });
   child.command = found.command;
   await child.started;
   if (child.exit?.error && !child.exit.error.ran) throw child.exit.error;
@@ -486,8 +529,9 @@ async function feed(child, value) {
   if (value === undefined || typeof value === 'boolean') return;
   try {
     for await (const piece of pieces(value, 'stdin')) {
-      const left = await child.write(piece).then(() => true, () => false);
-      if (!left) break;
+      const failure = await child.write(piece).then(() => undefined, error => error);
+      if (failure?.errno === 'ECONNRESET') throw fromNative(failure, child.lease.provider.name);
+      if (failure) break;
     }
   } catch (error) {
     if (child.exit) return;

@@ -1,7 +1,7 @@
 // A secret of an account that a function gives, such as a token that expires: it
 // is asked before the first request and once more where the service refuses what
 // it gave; calls at the same time share one question.
-import { messageOf, SandboxError } from './errors.js';
+import { fromNative, messageOf, SandboxError } from './errors.js';
 
 // What asks the account's side of a service. A refusal means that nothing was done.
 const accountCalls = ['find', 'create', 'connect', 'resume', 'stop', 'destroy', 'pause', 'unpause', 'setNetwork', 'snapshot'];
@@ -10,15 +10,30 @@ const otherCalls = ['spawn', 'attach', 'file'];
 export class Secret {
   #ask;
   #name;
+  #waits;
+  #missing; // what the addon said when there was none
   #provider;
   #asking;
   #value;
 
-  /** `ask`: the user's function, given as the option `name`. */
-  constructor(ask, name, provider) {
+  /** `ask`: the user's function, given as the option `name`; `waits`: asked only where the addon finds no secret itself. */
+  constructor({ ask, name, waits = false }, provider) {
     this.#ask = ask;
     this.#name = name;
+    this.#waits = waits;
     this.#provider = provider;
+  }
+
+  /** The addon's object, from `open(options)`. */
+  open(open) {
+    if (!this.#waits) return this.#guard(open({ keyLater: true }));
+    try {
+      return open();
+    } catch (error) {
+      if (error.code !== 'authentication' || this.#ask()) throw error;
+      this.#missing = error;
+      return this.#guard(open({ keyLater: true }));
+    }
   }
 
   /** The secret; another than `refused`, if there is one. */
@@ -37,13 +52,14 @@ export class Secret {
     } catch (error) {
       throw failed(`failed: ${messageOf(error)}`, error);
     }
+    if (!value && this.#missing) throw fromNative(this.#missing, this.#provider);
     if (typeof value !== 'string' || value === '') throw failed('must give a string that is not empty');
     this.#value = value;
     return value;
   }
 
-  /** The addon's object, with calls that have the secret. */
-  guard(native) {
+  // The addon's object, with calls that have the secret.
+  #guard(native) {
     let set;
     const use = value => {
       if (value !== set) native.setSecret(value);

@@ -26,6 +26,7 @@ export const flag = Object.freeze({
   TEXT: 32,
   NOFOLLOW: 64,
   FOLD: 128,
+  LINES: 512,
 });
 
 export const type = Object.freeze({ FILE: 1, DIRECTORY: 2, LINK: 3, OTHER: 4 });

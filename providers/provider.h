@@ -44,10 +44,33 @@ struct sbx_listed {
   const char* command;
   int64_t started_ms;
   bool running;
+  bool terminal;
+  bool stdin_pipe; /* attach can write */
   int exit_code; /* not running; -1: unknown */
 };
 typedef void (*sbx_listed_cb)(void* arg, const struct sbx_error* error,
                               const struct sbx_listed* list, size_t count);
+
+/* What happened to something in a folder that is watched. */
+enum sbx_change {
+  SBX_CHANGE_CREATE = 1,
+  SBX_CHANGE_WRITE,
+  SBX_CHANGE_REMOVE,
+  SBX_CHANGE_RENAME, /* of the old name; the new one is created */
+  SBX_CHANGE_CHMOD
+};
+
+struct sbx_watch;
+
+/* `name` is relative to the folder and stays in it; valid during the call. */
+struct sbx_watch_events {
+  void* data;
+  void (*on_ready)(void* data); /* what happens from now on is told */
+  void (*on_change)(void* data, enum sbx_change change, const char* name,
+                    size_t len);
+  /* Once, the last, never before `watch` has returned; the watch is gone. */
+  void (*on_end)(void* data, const struct sbx_error* error);
+};
 
 /* A host that the network policy refused; valid during the call. */
 typedef void (*sbx_denied_cb)(void* arg, const struct sbx_denial* denial);
@@ -130,6 +153,13 @@ struct sbx_provider {
               const struct sbx_file_request* request, sbx_file_cb cb,
               void* arg);
 
+  /* Both NULL where the capability is "unsupported". Tells what happens in a
+   * folder, `recursive`: and in those below it, until unwatch or on_end. */
+  int (*watch)(struct sbx_sandbox* s, int scope, const char* path,
+               bool recursive, const struct sbx_watch_events* events,
+               struct sbx_watch** out, struct sbx_error* error);
+  void (*unwatch)(struct sbx_watch* w); /* no more events */
+
   /* Commands; the process functions of native/session/process.h work on the result. */
   int (*spawn)(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
                const struct sbx_process_events* events,
@@ -138,7 +168,8 @@ struct sbx_provider {
   /* Both NULL where commands do not outlive their host. All commands of the
    * sandbox, also those that another host started; attach goes on with the
    * output of one, from the oldest byte that is kept. Of the spec it reads
-   * retain, grace_ms, columns and rows. */
+   * retain, grace_ms, stdin_pipe (there is one), columns and rows (it is a
+   * terminal; its output then begins now). */
   void (*list)(struct sbx_sandbox* s, sbx_listed_cb cb, void* arg);
   int (*attach)(struct sbx_sandbox* s, uint32_t pid,
                 const struct sbx_process_spec* spec,

@@ -5,8 +5,9 @@ import { posix } from 'node:path';
 import * as core from '@mastra/core/workspace';
 
 import { below } from '../command.js';
+import { invalid } from '../errors.js';
 import { native } from '../load.js';
-import { checkBoolean, checkFunction, checkInstructions, checkString, checkStrings, show } from '../options.js';
+import { checkBoolean, checkFunction, checkInstructions, checkObject, checkString, checkStrings, show } from '../options.js';
 import { types, whole } from '../values.js';
 import { flag, type, verb, WORKSPACE } from '../verbs.js';
 import { fileError } from './errors.js';
@@ -31,7 +32,8 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   /** `sandbox` is a SandboxSdkSandbox; the files are those of its workspace. */
   constructor(options) {
-    const { sandbox, readOnly, instructions, onInit, onDestroy, textExtensions, id } = options;
+    const { sandbox, readOnly, instructions, onInit, onDestroy, textExtensions, id } = checkObject(options, 'the options of SandboxSdkFilesystem');
+    if (!sandbox?._lease) throw invalid(`sandbox must be what createMastraSandbox() returned, not ${show(sandbox)}`);
     checkFunction(onInit, 'filesystem.onInit');
     checkFunction(onDestroy, 'filesystem.onDestroy');
     super({

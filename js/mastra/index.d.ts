@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 import type { Readable, Writable } from 'node:stream';
 
 import { MastraFilesystem, MastraSandbox, ProcessHandle, SandboxProcessManager, Workspace } from '@mastra/core/workspace';
@@ -33,10 +35,6 @@ type Instructions =
 
 export interface CreateMastraSandboxOptions extends CreateSandboxOptions {
   name?: string;
-  /** Snapshot that a created sandbox starts with, if there is one, and that snapshot() writes. */
-  checkpointName?: string;
-  /** ... and that it starts with if there is none of that name. */
-  seedCheckpointName?: string;
   /** Replaces what the model is told about the sandbox, or gets it. */
   instructions?: Instructions;
   /** After every start; a throw makes the start fail. */

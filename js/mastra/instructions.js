@@ -40,7 +40,7 @@ export function instructionsFor(lease) {
   const inside = session.place.shown;
   const workspace = workdir === inside ? '' : `, in the workspace ${inside}`;
   const lines = [
-    `Commands start in ${workdir}${workspace}; the file tools call ${inside} "/".`,
+    `Commands start in ${workdir}${workspace}.`,
     levels[facts.level] ?? (lease.provider.remote ? apart : ''),
     networkLine(facts),
     limitsLine(facts),

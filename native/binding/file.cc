@@ -7,6 +7,16 @@
 
 namespace sbx {
 
+std::string ReadPath(sbx_sandbox* sandbox, int scope, const std::string& text,
+                     sbx_error* error, int* rc) {
+  static const sbx_place whole = {"/", nullptr};
+  std::string out(text.size() + 2, '\0');
+  *rc = sbx_path_relative(scope ? &whole : &sandbox->place, text.data(),
+                          text.size(), out.data(), out.size(), error);
+  if (!*rc) out.resize(out.find('\0'));
+  return out;
+}
+
 namespace {
 
 // Bytes to write up to this size are copied: an owner who gives the memory away
@@ -128,16 +138,6 @@ Napi::Value Queue(Napi::Env env, std::unique_ptr<FileCall> call,
   sbx_error_set(&error, rc, 0, "files", "the request could not be queued: %s",
                 sbx_code_name(rc));
   return Answer(env, *call, &error, &none);
-}
-
-std::string ReadPath(sbx_sandbox* sandbox, int scope, const std::string& text,
-                     sbx_error* error, int* rc) {
-  static const sbx_place whole = {"/", nullptr};
-  std::string out(text.size() + 2, '\0');
-  *rc = sbx_path_relative(scope ? &whole : &sandbox->place, text.data(),
-                          text.size(), out.data(), out.size(), error);
-  if (!*rc) out.resize(out.find('\0'));
-  return out;
 }
 
 // A count; anything that is none is 0.

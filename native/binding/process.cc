@@ -42,9 +42,13 @@ struct WriteCall {
 
 void FailWrite(Operation* operation, int status) {
   sbx_error error = {};
-  sbx_error_set(&error, SBX_E_CONFLICT, status < 0 ? -status : 0,
-                "process.write",
-                "the process reads no more input: its end of the pipe is closed");
+  bool broke = status == UV_ECONNRESET;
+  sbx_error_set(&error, broke ? SBX_E_UNAVAILABLE : SBX_E_CONFLICT,
+                status < 0 ? -status : 0, "processes.write", "%s",
+                broke ? "the connection broke while input was on its way: "
+                        "whether the process got it is not known"
+                      : "the process reads no more input: its end of the pipe "
+                        "is closed");
   operation->Settle(&error, [](Napi::Env env) { return env.Undefined(); });
 }
 

@@ -5,6 +5,7 @@
 #include "file.h"
 #include "network.h"
 #include "process.h"
+#include "watch.h"
 
 namespace sbx {
 
@@ -67,6 +68,7 @@ Napi::Function Sandbox::Define(Napi::Env env) {
           InstanceMethod<&Sandbox::Close>("close"),
           InstanceMethod<&Sandbox::Touch>("touch"),
           InstanceMethod<&Sandbox::File>("file"),
+          InstanceMethod<&Sandbox::Watch>("watch"),
           InstanceMethod<&Sandbox::Snapshot>("snapshot"),
           InstanceMethod<&Sandbox::UseLayer>("useLayer"),
           InstanceMethod<&Sandbox::Spawn>("spawn"),
@@ -225,6 +227,11 @@ Napi::Value Sandbox::File(const Napi::CallbackInfo& info) {
   return RequestFile(info, state_->sandbox);
 }
 
+Napi::Value Sandbox::Watch(const Napi::CallbackInfo& info) {
+  if (!Usable(info.Env(), "files.watch")) return info.Env().Undefined();
+  return WatchFolder(info, state_->addon, state_->sandbox);
+}
+
 Napi::Value Sandbox::Spawn(const Napi::CallbackInfo& info) {
   if (!Usable(info.Env(), "spawn")) return info.Env().Undefined();
   return Process::Spawn(info, state_->sandbox);
@@ -242,6 +249,8 @@ static void on_listed(void* arg, const sbx_error* error,
                                   std::strlen(list[i].command)));
       one.Set("startedMs", static_cast<double>(list[i].started_ms));
       one.Set("running", list[i].running);
+      one.Set("terminal", list[i].terminal);
+      one.Set("stdin", list[i].stdin_pipe);
       one.Set("exitCode", static_cast<double>(list[i].exit_code));
       array.Set(static_cast<uint32_t>(i), one);
     }

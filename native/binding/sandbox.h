@@ -44,6 +44,7 @@ class Sandbox : public Napi::ObjectWrap<Sandbox> {
   Napi::Value Destroy(const Napi::CallbackInfo& info);
   Napi::Value Close(const Napi::CallbackInfo& info);
   Napi::Value File(const Napi::CallbackInfo& info);
+  Napi::Value Watch(const Napi::CallbackInfo& info);
   Napi::Value Snapshot(const Napi::CallbackInfo& info);
   Napi::Value UseLayer(const Napi::CallbackInfo& info);
   Napi::Value Spawn(const Napi::CallbackInfo& info);

@@ -61,8 +61,11 @@ enum sbx_file_flag {
                             and the file there now is not UTF-8 */
   SBX_FILE_NOFOLLOW = 64, /* stat: of the link itself */
   SBX_FILE_FOLD = 128,    /* gather: `data` in any ASCII case */
-  SBX_FILE_BARE = 256     /* read, write: the result's stat is not wanted and
+  SBX_FILE_BARE = 256,    /* read, write: the result's stat is not wanted and
                              may be left empty, which can be cheaper */
+  SBX_FILE_LINES = 512    /* gather: of the lines without `data` only their end
+                             is wanted, of those behind the last one nothing;
+                             a provider may leave them all in */
 };
 
 enum sbx_file_type { SBX_TYPE_FILE = 1, SBX_TYPE_DIRECTORY, SBX_TYPE_LINK, SBX_TYPE_OTHER };

@@ -11,7 +11,8 @@
 enum {
   BATCH = 8 << 20,
   /* What Node can turn into one string. */
-  FILE_MAX = 512 << 20
+  FILE_MAX = 512 << 20,
+  SCRATCH = 64 << 10
 };
 
 struct gather {
@@ -19,6 +20,10 @@ struct gather {
   struct sbx__tree tree;
   struct sbx__pack pack;
   uint64_t limit;
+  struct sbx__literal want;
+  bool lines;     /* what else a file holds is left out */
+  char* scratch;  /* where files are read whose lines are wanted */
+  size_t scratch_size;
 };
 
 /* In the order of the walk: a folder's content right behind its name. */
@@ -56,61 +61,29 @@ static int read_behind(struct gather* g, int fd, size_t size, size_t* len) {
   return rc;
 }
 
-static char other_case(char c) {
-  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter ? (char)(c ^ 0x20) : c;
-}
-
-static const char* next_of(const char* at, const char* end, char c) {
-  const char* found = memchr(at, c, (size_t)(end - at));
-  return found ? found : end;
-}
-
-/* Two searches for the first byte, one per case, each going on only when it
- * was the nearer one: every byte is looked at twice at most. */
-static bool holds_folded(const char* data, size_t len, const char* want,
-                         size_t want_len) {
-  if (want_len > len) return false;
-  const char* end = data + len - want_len + 1;
-  const char* same = next_of(data, end, want[0]);
-  const char* other = next_of(data, end, other_case(want[0]));
-  for (;;) {
-    const char* at = same < other ? same : other;
-    if (at == end) return false;
-    if (strncasecmp(at, want, want_len) == 0) return true;
-    if (at == same) same = next_of(at + 1, end, want[0]);
-    if (at == other) other = next_of(at + 1, end, other_case(want[0]));
-  }
-}
-
-static bool holds(const struct gather* g, const char* data, size_t len) {
-  const struct sbx_file_request* request = g->job->request;
-  const char* want = request->data;
-  size_t want_len = request->data_len;
-  if (want_len == 0) return true;
-  if (request->flags & SBX_FILE_FOLD)
-    return holds_folded(data, len, want, want_len);
-  return memmem(data, len, want, want_len) != NULL;
-}
-
 static void put_size(char* entry, uint64_t size) {
   for (int i = 0; i < 8; i++) entry[12 + i] = (char)(size >> (8 * i));
 }
 
 /* 1: the batch is full and this file belongs to the next one. */
-static int gather_open(struct gather* g, const char* name, int fd) {
+static int begin_entry(struct gather* g, const char* name, uint64_t size) {
+  struct sbx__entry entry = {.type = SBX_TYPE_FILE, .has_size = true,
+                             .name = name, .name_len = strlen(name)};
+  if (g->pack.len > 0 && g->pack.len + size > g->limit) return 1;
+  return sbx__pack_entry(&g->pack, &entry);
+}
+
+static int gather_whole(struct gather* g, const char* name, int fd) {
   struct statx st;
   size_t start = g->pack.len, len;
   int rc = sbx__statx_fd(fd, &st);
   if (rc < 0 || !S_ISREG(st.stx_mode) || st.stx_size > FILE_MAX) return 0;
-  if (start > 0 && start + st.stx_size > g->limit) return 1;
-  struct sbx__entry entry = {.type = SBX_TYPE_FILE, .has_size = true,
-                             .name = name, .name_len = strlen(name)};
-  rc = sbx__pack_entry(&g->pack, &entry);
-  if (rc < 0) return rc;
+  rc = begin_entry(g, name, st.stx_size);
+  if (rc != 0) return rc;
   rc = read_behind(g, fd, st.stx_size, &len);
   if (rc == -ENOMEM) return rc;
-  if (rc < 0 || !holds(g, g->pack.data + g->pack.len, len)) {
+  const char* content = g->pack.data + g->pack.len;
+  if (rc < 0 || !sbx__literal_find(&g->want, content, len)) {
     g->pack.len = start;
     g->pack.count--;
     return 0;
@@ -118,6 +91,56 @@ static int gather_open(struct gather* g, const char* name, int fd) {
   put_size(g->pack.data + start, len);
   g->pack.len += len;
   return 0;
+}
+
+/* A file that is longer than the scratch buffer is looked at before more of it
+ * is read: it may be a device by now. */
+static int grow_scratch(struct gather* g, int fd) {
+  struct statx st;
+  int rc = sbx__statx_fd(fd, &st);
+  if (rc < 0 || !S_ISREG(st.stx_mode)) return -EINVAL;
+  if (st.stx_size > FILE_MAX || g->scratch_size > FILE_MAX) return -EFBIG;
+  size_t size = g->scratch_size * 2;
+  if (size <= st.stx_size) size = st.stx_size + 1;
+  char* grown = realloc(g->scratch, size);
+  if (!grown) return -ENOMEM;
+  g->scratch = grown;
+  g->scratch_size = size;
+  return 0;
+}
+
+static int read_scratch(struct gather* g, int fd, size_t* len) {
+  *len = 0;
+  for (;;) {
+    ssize_t n = read(fd, g->scratch + *len, g->scratch_size - *len);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -errno;
+    if (n == 0) return 0;
+    *len += (size_t)n;
+    if (*len < g->scratch_size) continue;
+    int rc = grow_scratch(g, fd);
+    if (rc < 0) return rc;
+  }
+}
+
+static int gather_lines(struct gather* g, const char* name, int fd) {
+  size_t start = g->pack.len, len;
+  int rc = read_scratch(g, fd, &len);
+  if (rc == -ENOMEM) return rc;
+  if (rc < 0) return 0;
+  len = sbx__literal_lines(&g->want, g->scratch, len);
+  if (len == 0) return 0;
+  rc = begin_entry(g, name, len);
+  if (rc == 0) rc = sbx__pack_reserve(&g->pack, len);
+  if (rc != 0) return rc;
+  memcpy(g->pack.data + g->pack.len, g->scratch, len);
+  put_size(g->pack.data + start, len);
+  g->pack.len += len;
+  return 0;
+}
+
+static int gather_open(struct gather* g, const char* name, int fd) {
+  return g->lines ? gather_lines(g, name, fd) : gather_whole(g, name, fd);
 }
 
 /* A link to a file is searched as that file, as Mastra's own search does. */
@@ -199,15 +222,37 @@ static int gather_top(struct gather* g, unsigned mode) {
   return rc;
 }
 
+/* Bytes with a line's end in them lie in no line. */
+static int prepare(struct gather* g) {
+  const struct sbx_file_request* request = g->job->request;
+  g->limit = request->max_bytes > 0 ? request->max_bytes : BATCH;
+  g->want.data = request->data;
+  g->want.len = request->data_len;
+  g->want.fold = request->flags & SBX_FILE_FOLD;
+  g->lines = (request->flags & SBX_FILE_LINES) && g->want.len > 0 &&
+             !memchr(g->want.data, '\n', g->want.len);
+  if (!g->lines) return 0;
+  g->scratch_size = SCRATCH;
+  g->scratch = malloc(g->scratch_size);
+  return g->scratch ? 0 : -ENOMEM;
+}
+
+static int gather(struct gather* g) {
+  struct statx st;
+  int rc = prepare(g);
+  if (rc < 0) return rc;
+  int fd = sbx__open(g->job->root, g->job->request->path, O_PATH);
+  if (fd < 0) return fd;
+  rc = sbx__statx_fd(fd, &st);
+  close(fd);
+  return rc < 0 ? rc : gather_top(g, st.stx_mode);
+}
+
 int sbx__file_gather(struct sbx__job* job) {
   const struct sbx_file_request* request = job->request;
-  struct gather g = {.job = job, .limit = request->max_bytes};
-  struct statx st;
-  if (g.limit == 0) g.limit = BATCH;
-  int fd = sbx__open(job->root, request->path, O_PATH);
-  int rc = fd < 0 ? fd : sbx__statx_fd(fd, &st);
-  if (fd >= 0) close(fd);
-  if (rc == 0) rc = gather_top(&g, st.stx_mode);
+  struct gather g = {.job = job};
+  int rc = gather(&g);
+  free(g.scratch);
   if (rc < 0) {
     free(g.pack.data);
     return sbx__fail(job, rc, request->path, SBX__FOLDER);

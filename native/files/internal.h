@@ -138,6 +138,24 @@ int sbx__fail_not_directory(struct sbx__job* job, const char* path);
 /* A folder on the way to `path` is missing. */
 int sbx__fail_parent(struct sbx__job* job, const char* path);
 
+/* --- literal.c ----------------------------------------------------------- */
+
+struct sbx__literal {
+  const char* data;
+  size_t len; /* 0: found everywhere */
+  bool fold;  /* in any ASCII case */
+};
+
+/* The first place, or NULL. */
+const char* sbx__literal_find(const struct sbx__literal* want,
+                              const char* data, size_t len);
+
+/* Empties the lines that do not hold it, in place, and drops those behind the
+ * last one that does: every line left keeps its number. The new length. The
+ * literal is not empty and holds no "\n". */
+size_t sbx__literal_lines(const struct sbx__literal* want, char* data,
+                          size_t len);
+
 /* --- listing.c: one folder, and packed answers --------------------------- */
 
 struct sbx__name {

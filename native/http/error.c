@@ -49,9 +49,12 @@ static int describe(const struct sbx_exchange* x,
       return set(x, f, error, SBX_E_UNAVAILABLE, "no address found for",
                  "check the name, the network and the DNS of this machine");
     case SBX_FAIL_CONNECT:
-      return set(x, f, error, SBX_E_UNAVAILABLE, "cannot connect to", "");
+      return set(x, f, error, SBX_E_UNAVAILABLE, "cannot connect to",
+                 "check the base URL, and the network and proxies of this "
+                 "machine");
     case SBX_FAIL_CONNECT_TIME:
-      return set(x, f, error, SBX_E_TIMEOUT, "no connection in time to", "");
+      return set(x, f, error, SBX_E_TIMEOUT, "no connection in time to",
+                 "check the network and proxies of this machine");
     case SBX_FAIL_TLS:
       return set(x, f, error, SBX_E_UNAVAILABLE, "no secure connection to",
                  "where a proxy or company CA signs, name its PEM file in "

@@ -1,4 +1,4 @@
-/* What session.c and process.c know of each other; nothing public. */
+/* What session.c and pipes.c know of each other; nothing public. */
 #ifndef SBX_INTERNAL_H
 #define SBX_INTERNAL_H
 

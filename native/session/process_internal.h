@@ -1,6 +1,5 @@
-/* What the kinds of processes share: commands of a launcher (process_pipes.c)
- * and of a cloud sandbox. A kind's own struct
- * begins with this one. */
+/* What the kinds of processes share: commands of a launcher (pipes.c) and of a
+ * cloud sandbox. A kind's own struct begins with this one. */
 #ifndef SBX_PROCESS_INTERNAL_H
 #define SBX_PROCESS_INTERNAL_H
 

@@ -8,10 +8,7 @@
 #include "session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "internal.h"
-#include "launcher.h"
+#include "packet.h"
 #include "setup.h"
+#include "start.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -33,8 +30,7 @@ enum {
   HUNG_MS = 5000,   /* what the monitor may take to end, before it is killed */
   REAP_MS = 10,     /* between looks where there are no pidfds */
   BUCKETS = 64,
-  MESSAGES_PER_TURN = 128,
-  ANSWER_MAX = 8192
+  MESSAGES_PER_TURN = 128
 };
 
 enum state {
@@ -42,20 +38,6 @@ enum state {
   READY,
   ENDING, /* its end was asked for or noticed; waits for the monitor */
   OVER    /* the monitor was reaped */
-};
-
-/* One message that the socket had no room for. */
-struct outgoing {
-  struct outgoing* next;
-  int fds[SBX_MSG_FDS_MAX];
-  size_t nfds;
-  size_t len;
-  char bytes[];
-};
-
-struct queue {
-  struct outgoing* first;
-  struct outgoing* last; /* of a queue that is not empty */
 };
 
 /* One sbx_session_pause that waits for its answer. */
@@ -85,7 +67,7 @@ struct sbx_session {
   int control_fd;
   int life_fd;
   bool writing;
-  struct queue out;
+  struct sbx__packets out;
 
   pid_t pid;
   int pid_fd;
@@ -101,7 +83,7 @@ struct sbx_session {
   struct emptying* emptying;
 
   bool paused;
-  struct queue held; /* commands that wait for the end of the pause */
+  struct sbx__packets held; /* commands that wait for the end of the pause */
   struct pausing* pausing; /* calls in the order of their answers */
 
   bool settled; /* everything about the end was reported */
@@ -111,17 +93,6 @@ struct sbx_session {
 };
 
 static void begin_end(struct sbx_session* s);
-
-/* ---- descriptors ---- */
-
-static void close_fd(int* fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
-
-static void close_fds(const int* fds, size_t n) {
-  for (size_t i = 0; i < n; i++) close(fds[i]);
-}
 
 /* ---- the loop is kept alive by work, not by an idle sandbox ---- */
 
@@ -230,63 +201,6 @@ static void settle_pausing(struct sbx_session* s, bool paused) {
 
 /* ---- sending ---- */
 
-static void outgoing_free(struct outgoing* o) {
-  close_fds(o->fds, o->nfds);
-  free(o);
-}
-
-static void append(struct queue* q, struct outgoing* first,
-                   struct outgoing* last) {
-  if (q->first == NULL)
-    q->first = first;
-  else
-    q->last->next = first;
-  q->last = last;
-}
-
-static void drop_queue(struct queue* q) {
-  while (q->first != NULL) {
-    struct outgoing* o = q->first;
-
-    q->first = o->next;
-    outgoing_free(o);
-  }
-}
-
-/* 0, or a negative errno. The descriptors stay the caller's. */
-static int send_now(int fd, const struct iovec* iov, size_t niov,
-                    const int* fds, size_t nfds) {
-  union {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int) * SBX_MSG_FDS_MAX)];
-  } control;
-  struct msghdr mh = {.msg_iov = (struct iovec*) (uintptr_t) iov,
-                      .msg_iovlen = niov};
-  ssize_t n;
-
-  if (nfds > 0) {
-    struct cmsghdr* cmsg = &control.align;
-
-    memset(&control, 0, sizeof(control));
-    mh.msg_control = &control;
-    mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-    cmsg->cmsg_level = SOL_SOCKET;
-    cmsg->cmsg_type = SCM_RIGHTS;
-    cmsg->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-    memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * nfds);
-  }
-  do {
-    n = sendmsg(fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (n < 0 && errno == EINTR);
-  return n < 0 ? -errno : 0;
-}
-
-/* Full socket, or too many descriptors under way: both pass. */
-static bool passes(int err) {
-  return err == -EAGAIN || err == -EWOULDBLOCK || err == -ENOBUFS ||
-         err == -ETOOMANYREFS;
-}
-
 static void on_control(uv_poll_t* handle, int status, int events);
 
 static void watch(struct sbx_session* s, bool writing) {
@@ -295,64 +209,35 @@ static void watch(struct sbx_session* s, bool writing) {
                 on_control);
 }
 
-static struct outgoing* outgoing_new(const struct iovec* iov, size_t niov,
-                                     const int* fds, size_t nfds) {
-  size_t len = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
-  struct outgoing* o = malloc(sizeof(*o) + len);
-
-  if (o == NULL) return NULL;
-  o->next = NULL;
-  o->len = len;
-  o->nfds = nfds;
-  if (nfds > 0) memcpy(o->fds, fds, nfds * sizeof(*fds));
-  memcpy(o->bytes, iov[0].iov_base, iov[0].iov_len);
-  if (niov > 1)
-    memcpy(o->bytes + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
-  return o;
-}
-
 static int hold(struct sbx_session* s, const struct iovec* iov, size_t niov,
                 const int* fds, size_t nfds) {
-  struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
+  struct sbx__packet* p = sbx__packet_new(iov, niov, fds, nfds);
 
-  if (o == NULL) return -ENOMEM;
-  append(&s->held, o, o);
+  if (p == NULL) return -ENOMEM;
+  sbx__packets_add(&s->held, p, p);
   return 0;
 }
 
 static void release_held(struct sbx_session* s) {
   if (s->held.first == NULL) return;
-  append(&s->out, s->held.first, s->held.last);
+  sbx__packets_add(&s->out, s->held.first, s->held.last);
   s->held.first = NULL;
   if (!s->writing) watch(s, true);
 }
 
 bool sbx__session_withdraw(struct sbx_session* s, uint32_t id) {
-  struct outgoing* before = NULL;
+  struct sbx__packet* p = sbx__packets_take(&s->held, id);
 
-  for (struct outgoing* o = s->held.first; o != NULL; o = o->next) {
-    struct sbx_msg msg;
-
-    memcpy(&msg, o->bytes, sizeof(msg));
-    if (msg.id != id) {
-      before = o;
-      continue;
-    }
-    if (before == NULL) s->held.first = o->next;
-    else before->next = o->next;
-    if (s->held.last == o) s->held.last = before;
-    outgoing_free(o);
-    return true;
-  }
-  return false;
+  if (p != NULL) sbx__packet_free(p);
+  return p != NULL;
 }
 
 static int enqueue(struct sbx_session* s, const struct iovec* iov, size_t niov,
                    const int* fds, size_t nfds) {
-  struct outgoing* o = outgoing_new(iov, niov, fds, nfds);
+  struct sbx__packet* p = sbx__packet_new(iov, niov, fds, nfds);
 
-  if (o == NULL) return -ENOMEM;
-  append(&s->out, o, o);
+  if (p == NULL) return -ENOMEM;
+  sbx__packets_add(&s->out, p, p);
   if (!s->writing) watch(s, true);
   return 0;
 }
@@ -371,27 +256,28 @@ int sbx__session_send(struct sbx_session* s, const struct sbx_msg* msg,
     err = hold(s, iov, niov, fds, nfds);
     if (err == 0) return 0;
   } else if (s->control_fd >= 0 && s->state <= READY) {
-    err = s->out.first != NULL ? -EAGAIN
-                           : send_now(s->control_fd, iov, niov, fds, nfds);
-    if (passes(err)) {
+    err = s->out.first != NULL
+              ? -EAGAIN
+              : sbx__packet_send(s->control_fd, iov, niov, fds, nfds);
+    if (sbx__packet_passes(err)) {
       err = enqueue(s, iov, niov, fds, nfds);
       if (err == 0) return 0;
     }
   }
-  close_fds(fds, nfds);
+  sbx__close_fds(fds, nfds);
   return err;
 }
 
 static void on_writable(struct sbx_session* s) {
   while (s->out.first != NULL) {
-    struct outgoing* o = s->out.first;
-    struct iovec iov = {o->bytes, o->len};
-    int err = send_now(s->control_fd, &iov, 1, o->fds, o->nfds);
+    struct sbx__packet* p = s->out.first;
+    struct iovec iov = {p->bytes, p->len};
+    int err = sbx__packet_send(s->control_fd, &iov, 1, p->fds, p->nfds);
 
     /* Any other failure means a dead peer: its EOF is on the way. */
-    if (passes(err)) return;
-    s->out.first = o->next;
-    outgoing_free(o);
+    if (sbx__packet_passes(err)) return;
+    s->out.first = p->next;
+    sbx__packet_free(p);
   }
   watch(s, false);
 }
@@ -415,9 +301,9 @@ static void on_closed(uv_handle_t* handle) {
 static void close_handles(struct sbx_session* s) {
   uv_close((uv_handle_t*) &s->timer, on_closed);
   uv_close((uv_handle_t*) &s->control, on_closed);
-  close_fd(&s->control_fd);
+  sbx__close_fd(&s->control_fd);
   if (s->pid_fd >= 0) uv_close((uv_handle_t*) &s->gone, on_closed);
-  close_fd(&s->pid_fd);
+  sbx__close_fd(&s->pid_fd);
 }
 
 static void describe_silent_end(struct sbx_session* s) {
@@ -537,70 +423,16 @@ static void begin_end(struct sbx_session* s) {
   s->state = ENDING;
   uv_poll_stop(&s->control);
   shutdown(s->control_fd, SHUT_RDWR);
-  close_fd(&s->life_fd);
-  drop_queue(&s->out);
-  drop_queue(&s->held);
+  sbx__close_fd(&s->life_fd);
+  sbx__packets_drop(&s->out);
+  sbx__packets_drop(&s->held);
   arm(s, HUNG_MS);
   reref(s);
 }
 
 /* ---- receiving ---- */
 
-struct received {
-  struct sbx_msg msg;
-  const char* payload;
-  size_t len;
-  int fds[SBX_MSG_FDS_MAX];
-  size_t nfds;
-};
-
-static void take_fds(struct msghdr* mh, struct received* r) {
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    for (size_t i = 0; i < n; i++) {
-      int fd;
-
-      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      if (r->nfds < SBX_MSG_FDS_MAX)
-        r->fds[r->nfds++] = fd;
-      else
-        close(fd);
-    }
-  }
-}
-
-/* 1: a message, 0: end of file, negative errno. */
-static int receive(int fd, char* buffer, struct received* r) {
-  char control[CMSG_SPACE(sizeof(int) * SBX_MSG_FDS_MAX)]
-      __attribute__((aligned(sizeof(size_t))));
-  struct iovec iov = {buffer, ANSWER_MAX};
-  struct msghdr mh = {.msg_iov = &iov,
-                      .msg_iovlen = 1,
-                      .msg_control = control,
-                      .msg_controllen = sizeof(control)};
-  ssize_t n;
-
-  r->nfds = 0;
-  do {
-    n = recvmsg(fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) return -errno;
-  take_fds(&mh, r);
-  if (n == 0 && r->nfds == 0) return 0;
-  if ((size_t) n < sizeof(struct sbx_msg) ||
-      (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    close_fds(r->fds, r->nfds);
-    return -EPROTO;
-  }
-  memcpy(&r->msg, buffer, sizeof(r->msg));
-  r->payload = buffer + sizeof(r->msg);
-  r->len = (size_t) n - sizeof(r->msg);
-  return 1;
-}
-
-static void on_ready(struct sbx_session* s, struct received* r) {
+static void on_ready(struct sbx_session* s, struct sbx__received* r) {
   struct sbx_session_ready ready = {.landlock_abi = r->msg.a,
                                     .flags = r->msg.b,
                                     .workspace_fd = -1,
@@ -618,7 +450,7 @@ static void on_ready(struct sbx_session* s, struct received* r) {
   s->events.on_ready(s->events.data, NULL, &ready);
 }
 
-static void on_fail(struct sbx_session* s, const struct received* r) {
+static void on_fail(struct sbx_session* s, const struct sbx__received* r) {
   struct sbx_setup_place place;
   char detail[256] = "";
   size_t len = r->len < sizeof(detail) - 1 ? r->len : sizeof(detail) - 1;
@@ -631,7 +463,7 @@ static void on_fail(struct sbx_session* s, const struct received* r) {
   begin_end(s);
 }
 
-static void on_message(struct sbx_session* s, struct received* r) {
+static void on_message(struct sbx_session* s, struct sbx__received* r) {
   struct sbx__client* c;
 
   switch (r->msg.type) {
@@ -656,17 +488,17 @@ static void on_message(struct sbx_session* s, struct received* r) {
       }
       if (c != NULL) c->on_message(c, &r->msg, r->payload, r->len);
   }
-  close_fds(r->fds, r->nfds);
+  sbx__close_fds(r->fds, r->nfds);
 }
 
 /* True while the socket is in order. */
 static bool read_messages(struct sbx_session* s) {
-  char buffer[ANSWER_MAX] __attribute__((aligned(8)));
-  struct received r = {.payload = buffer};
+  char buffer[SBX__PACKET_MAX] __attribute__((aligned(8)));
+  struct sbx__received r = {.payload = buffer};
   int err = 1;
 
   for (int i = 0; i < MESSAGES_PER_TURN && s->state <= READY; i++) {
-    err = receive(s->control_fd, buffer, &r);
+    err = sbx__packet_receive(s->control_fd, buffer, &r);
     if (err != 1) break;
     on_message(s, &r);
   }
@@ -687,106 +519,11 @@ void sbx__session_poll(struct sbx_session* s) {
 
 /* ---- starting ---- */
 
-/* The numbers that the child's descriptors get are all below 16, so a source
- * above cannot be overwritten by an earlier dup2. */
-static int up(int fd) {
-  int high;
-
-  if (fd < 0) return -errno;
-  high = fcntl(fd, F_DUPFD_CLOEXEC, 16);
-  if (high < 0) high = -errno;
-  close(fd);
-  return high;
-}
-
-struct start {
-  int null_fd;
-  int control[2]; /* ours, theirs */
-  int life[2];    /* their read end, our write end */
-  int config;
-};
-
-static void start_clear(struct start* st) {
-  close_fd(&st->null_fd);
-  close_fd(&st->control[0]);
-  close_fd(&st->control[1]);
-  close_fd(&st->life[0]);
-  close_fd(&st->life[1]);
-  close_fd(&st->config);
-}
-
-static int start_open(struct start* st, const struct sbx_config* config) {
-  int pair[2];
-
-  *st = (struct start){-1, {-1, -1}, {-1, -1}, -1};
-  st->config = sbx_config_open(config);
-  if (st->config < 0) return st->config;
-  st->config = up(st->config);
-  st->null_fd = up(open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-    return -errno;
-  st->control[0] = pair[0];
-  st->control[1] = up(pair[1]);
-  if (pipe2(pair, O_CLOEXEC) < 0) return -errno;
-  st->life[0] = up(pair[0]);
-  st->life[1] = pair[1];
-  if (st->config < 0) return st->config;
-  if (st->null_fd < 0) return st->null_fd;
-  if (st->control[1] < 0) return st->control[1];
-  return st->life[0] < 0 ? st->life[0] : 0;
-}
-
-static int add_dups(posix_spawn_file_actions_t* actions,
-                    const struct start* st) {
-  const int from[] = {st->null_fd,    st->null_fd, st->null_fd,
-                      st->control[1], st->life[0], st->config};
-  int err = 0;
-
-  for (int to = 0; to < 6 && err == 0; to++)
-    err = posix_spawn_file_actions_adddup2(actions, from[to], to);
-  return err;
-}
-
-/* posix_spawn and not uv_spawn: libuv forks, and the fork of a big Node costs
- * several times what the whole start does. */
-static int start_program(const struct start* st, pid_t* pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attr;
-  char path[32];
-  char* argv[] = {(char*) (uintptr_t) "sandbox", NULL};
-  char* env[] = {NULL};
-  sigset_t set;
-  int program = sbx_launcher_fd();
-  int err;
-
-  if (program < 0) return program;
-  snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
-  if (posix_spawn_file_actions_init(&actions) != 0) return -ENOMEM;
-  if (posix_spawnattr_init(&attr) != 0) {
-    posix_spawn_file_actions_destroy(&actions);
-    return -ENOMEM;
-  }
-  sigemptyset(&set);
-  posix_spawnattr_setsigmask(&attr, &set);
-  /* Not sigfillset: it leaves out glibc's own signals, and posix_spawn then
-   * hands those down ignored. */
-  memset(&set, 0xff, sizeof(set));
-  posix_spawnattr_setsigdefault(&attr, &set);
-  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-                                      POSIX_SPAWN_SETSIGDEF |
-                                      POSIX_SPAWN_SETSID);
-  err = add_dups(&actions, st);
-  if (err == 0) err = posix_spawn(pid, path, &actions, &attr, argv, env);
-  posix_spawnattr_destroy(&attr);
-  posix_spawn_file_actions_destroy(&actions);
-  return -err;
-}
-
 static void watch_monitor(struct sbx_session* s) {
   s->pid_fd = (int) syscall(SYS_pidfd_open, s->pid, 0);
   if (s->pid_fd < 0) return;
   if (uv_poll_init(s->loop, &s->gone, s->pid_fd) != 0) {
-    close_fd(&s->pid_fd);
+    sbx__close_fd(&s->pid_fd);
     return;
   }
   s->gone.data = s;
@@ -812,21 +549,21 @@ static int start_error(struct sbx_error* error, int err) {
 
 static int start_launcher(struct sbx_session* s,
                           const struct sbx_config* config) {
-  struct start st;
-  int err = start_open(&st, config);
+  struct sbx__start st;
+  int err = sbx__start_open(&st, config);
 
   if (err == 0) err = uv_poll_init(s->loop, &s->control, st.control[0]);
   if (err != 0) {
-    start_clear(&st);
+    sbx__start_clear(&st);
     return err;
   }
   s->handles++;
   s->control.data = s;
-  err = start_program(&st, &s->pid);
+  err = sbx__start_program(&st, &s->pid);
   s->control_fd = st.control[0];
   s->life_fd = st.life[1];
   st.control[0] = st.life[1] = -1;
-  start_clear(&st);
+  sbx__start_clear(&st);
   return err;
 }
 
@@ -851,8 +588,8 @@ int sbx_session_start(uv_loop_t* loop, const struct sbx_config* config,
   if (err != 0) {
     if (s->handles > 0)
       uv_close((uv_handle_t*) &s->control, on_start_closed);
-    close_fd(&s->life_fd);
-    close_fd(&s->control_fd);
+    sbx__close_fd(&s->life_fd);
+    sbx__close_fd(&s->control_fd);
     if (s->handles == 0) free(s);
     return start_error(error, err);
   }

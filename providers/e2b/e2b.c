@@ -407,7 +407,7 @@ static const struct sbx_capability* e2b_capabilities(
       {"pty", "native", NULL},
       {"networkPolicy", "native", NULL},
       {"pause", "native", NULL},
-      {"watch", "unsupported", "no file call of this package watches"},
+      {"watch", "native", NULL},
       {"computer", "unsupported",
        "only templates with a desktop have one: template \"desktop\", or the "
        "option computer"},
@@ -433,6 +433,7 @@ const struct sbx_service sbx_service_e2b = {
     .attach = sbx_e2b_attach,
     .upload = sbx_e2b_upload,
     .download = sbx_e2b_download,
+    .watch = sbx_e2b_watch,
     .snapshot_create = sbx_e2b_snapshot_create,
     .snapshot_delete = sbx_e2b_snapshot_delete,
     .snapshot_list = sbx_e2b_snapshot_list,

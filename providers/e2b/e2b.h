@@ -143,10 +143,15 @@ bool sbx_e2b_is_old(const struct sbx_answer* a);
 /* The same, in words: what a proxy on the way answers does not count. */
 bool sbx_e2b_lacks_call(const struct sbx_answer* a);
 
+/* watch.c */
+struct sbx_machine* sbx_e2b_watch(struct sbx_service_state* s,
+                                  const char* path, bool recursive);
+
 /* process.c, files.c, snapshot.c */
 struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
                                   const struct sbx_start_spec* spec);
-struct sbx_machine* sbx_e2b_attach(struct sbx_service_state* s, uint32_t pid);
+struct sbx_machine* sbx_e2b_attach(struct sbx_service_state* s,
+                                   const struct sbx_attach_spec* spec);
 struct sbx_machine* sbx_e2b_upload(struct sbx_service_state* s,
                                    const char* path, const void* data,
                                    size_t len);

@@ -40,6 +40,7 @@ struct process {
   struct sbx_error error;
 
   bool terminal, started, exited, done;
+  bool input_only; /* beside a stream of another kind */
   bool framed; /* envd cannot end the input: it is told in the input */
   uint32_t pid;
   uint32_t exchange; /* the last one */
@@ -507,17 +508,41 @@ static int on_stream(struct process* p, const struct sbx_step_event* event) {
   }
 }
 
-/* Only whether it went well matters; its body is dropped. */
-static int on_call(struct process* p, const struct sbx_step_event* event) {
-  bool input = event->exchange == p->sending;
+/* What did not come from envd says nothing about the command. */
+static bool is_in_between(int status) {
+  return status == 429 || (status > 501 && status < 505);
+}
 
+static int lose_input(struct process* p, int status) {
+  sbx_error_set(&p->error, SBX_E_UNAVAILABLE, ECONNRESET, p->operation,
+                "E2B answered %d to the input of a command.", status);
+  return fail(p, &p->error);
+}
+
+/* envd says that the command reads none, or is gone. */
+static int refuse_input(struct process* p) {
+  if (!p->input_only) {
+    close_input(p);
+    return 0;
+  }
+  sbx_error_set(&p->error, SBX_E_CONFLICT, 0, p->operation,
+                "The command reads no more input.");
+  return fail(p, &p->error);
+}
+
+static int on_call_head(struct process* p, int status) {
+  if (status >= 200 && status < 300) return 0;
+  return is_in_between(status) ? lose_input(p, status) : refuse_input(p);
+}
+
+/* Only whether it went well matters; its body is dropped. Where that is not
+ * known, the whole is broken: nothing was told as written. */
+static int on_call(struct process* p, const struct sbx_step_event* event) {
+  if (event->exchange != p->sending) return 0;
   switch (event->type) {
-    case SBX_STEP_HEAD:
-      if (input && (event->head->status < 200 || event->head->status > 299))
-        close_input(p);
-      return 0;
-    case SBX_STEP_END: return input ? on_sent(p, !p->closed) : 0;
-    case SBX_STEP_FAILED: return input ? on_sent(p, false) : 0;
+    case SBX_STEP_HEAD: return on_call_head(p, event->head->status);
+    case SBX_STEP_END: return on_sent(p, !p->closed);
+    case SBX_STEP_FAILED: return fail(p, event->error);
     default: return 0;
   }
 }
@@ -527,7 +552,7 @@ static int on_call(struct process* p, const struct sbx_step_event* event) {
 static int on_begin(struct process* p) {
   if (p->error.code != 0) return finish(p, &p->error);
   p->exchange = STREAM;
-  return open_exchange(p, STREAM, &p->request);
+  return p->input_only ? 0 : open_exchange(p, STREAM, &p->request);
 }
 
 /* Letting the stream go leaves the command alone. */
@@ -592,6 +617,10 @@ static struct process* process_new(struct sbx_service_state* s,
     sbx_error_set(&p->error, SBX_E_UNAVAILABLE, 0, operation,
                   "There is no E2B sandbox yet: start it first.");
   return p;
+}
+
+static bool is_framed(const struct process* p) {
+  return !p->terminal && p->e->version < SBX_E2B_VERSION(0, 5, 2);
 }
 
 /* ---- start ---- */
@@ -682,8 +711,7 @@ struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
   if (p == NULL) return NULL;
   p->terminal = spec->columns > 0 || spec->rows > 0;
   p->closed = !spec->stdin_pipe && !p->terminal;
-  p->framed = !p->closed && !p->terminal &&
-              p->e->version < SBX_E2B_VERSION(0, 5, 2);
+  p->framed = !p->closed && is_framed(p);
   if (p->error.code == 0 && spec->argc == 0)
     sbx_error_set(&p->error, SBX_E_INVALID_INPUT, 0, "run",
                   "The command is empty.");
@@ -693,12 +721,17 @@ struct sbx_machine* sbx_e2b_start(struct sbx_service_state* s,
 
 /* ---- attach ---- */
 
-struct sbx_machine* sbx_e2b_attach(struct sbx_service_state* s, uint32_t pid) {
+struct sbx_machine* sbx_e2b_attach(struct sbx_service_state* s,
+                                   const struct sbx_attach_spec* spec) {
   struct process* p = process_new(s, "attach");
   struct sbx_json_writer w = {0};
 
   if (p == NULL || p->error.code != 0) return p == NULL ? NULL : &p->machine;
-  p->pid = pid;
+  p->pid = spec->pid;
+  p->terminal = spec->terminal;
+  p->framed = is_framed(p);
+  p->input_only = p->started = spec->input_only;
+  if (spec->input_only) return &p->machine;
   write_selector(p, &w);
   sbx_json_write_end(&w);
   sbx_e2b_stream(p->e, &p->request, "/process.Process/Connect", 0);

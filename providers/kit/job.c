@@ -148,6 +148,7 @@ static bool line_parse(const char* at, const char* end,
   if (!space) return false;
   p->spooled = memchr(at, 's', (size_t)(space - at)) != NULL;
   p->terminal = memchr(at, 't', (size_t)(space - at)) != NULL;
+  p->stdin_pipe = memchr(at, 'i', (size_t)(space - at)) != NULL;
   at = space + 1;
   if (!take_number(&at, end, &running) || end - at < 3 || at[1] != ' ' ||
       sbx__number_parse(at + 2, (size_t)(end - at - 2), &code) < 0)

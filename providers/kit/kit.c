@@ -595,6 +595,10 @@ static int fail_no_answer(struct sbx_kit_call* call, int exit_code,
                               exit_code, sbx__kit_quote(text, len, quote)));
 }
 
+size_t sbx_kit_call_size(const struct sbx_kit_call* call) {
+  return call->guard ? call->guard->answer.len : call->answer.len;
+}
+
 int sbx_kit_call_ran(struct sbx_kit_call* call, int exit_code,
                      const char* stderr_text, size_t stderr_len) {
   char* text;

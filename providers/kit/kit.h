@@ -49,7 +49,10 @@ void sbx_kit_call_next(struct sbx_kit_call* call, struct sbx_kit_next* out);
 
 /* Bytes of stdout, or of the download, cut anywhere. Negative: give up. */
 int sbx_kit_call_feed(struct sbx_kit_call* call, const char* bytes, size_t len);
-/* The command ended so; stderr_text for messages. */
+/* Bytes of the answer so far. */
+size_t sbx_kit_call_size(const struct sbx_kit_call* call);
+/* The command ended so; stderr_text for messages. Of a large answer this is the
+ * work: it may be done on another thread. */
 int sbx_kit_call_ran(struct sbx_kit_call* call, int exit_code,
                      const char* stderr_text, size_t stderr_len);
 int sbx_kit_call_moved(struct sbx_kit_call* call,

@@ -85,6 +85,11 @@ static void add_text(struct sbx__command* c,
   sbx__command_bytes(c, text, at - sbx_utf8_tail(text, at));
 }
 
+static const char* flags_of(const struct sbx_kit_run_spec* spec) {
+  if (spec->stdin_pipe) return spec->spool ? "si" : "i";
+  return spec->spool ? "s" : "";
+}
+
 /* Whole seconds, for some sleeps know no others. */
 static void add_seconds(struct sbx__command* c, uint64_t ms) {
   sbx__command_number(c, ms / 1000 + (ms % 1000 > 0));
@@ -104,7 +109,7 @@ static void make_argv(struct sbx__command* c,
   sbx__command_add(c, nonce);
   sbx__command_add(c, sbx__kit_tools(place));
   sbx__command_add(c, sbx__kit_folder(place));
-  sbx__command_add(c, spec->terminal ? "t" : spec->spool ? "s" : "");
+  sbx__command_add(c, spec->terminal ? "t" : flags_of(spec));
   sbx__command_add(c, spec->cwd ? spec->cwd : "");
   add_seconds(c, limit);
   add_seconds(c, spec->grace_ms);
@@ -189,6 +194,16 @@ int sbx_kit_run_follow(const struct sbx_kit_place* place, uint32_t pid,
   snprintf(run->marks[1], sizeof(run->marks[1]), "SBX%s+", nonce);
   run->marks_len = 2;
   return run_ready(run, out, error);
+}
+
+int sbx_kit_run_join(const struct sbx_kit_run_events* events,
+                     struct sbx_kit_run** out, struct sbx_error* error) {
+  char nonce[SBX__NONCE_SIZE];
+  struct sbx_kit_run* run = run_new(events, nonce);
+  if (!run) return fail_memory(error);
+  run->terminal = true;
+  *out = run;
+  return 0;
 }
 
 const char* const* sbx_kit_run_argv(const struct sbx_kit_run* run,

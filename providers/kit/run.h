@@ -27,6 +27,7 @@ struct sbx_kit_run_spec {
   size_t unset_len;
   bool terminal; /* the service gives it a terminal: no marks, the end is the
                     service's; neither spool nor timeout */
+  bool stdin_pipe; /* for the record: whoever attaches may write */
   bool spool;    /* keep the output inside, so that follow gives it again: the
                     newest 12 to 16 MiB a stream. Costs about 8 processes.
                     Without it follow gives the end only. */
@@ -87,6 +88,11 @@ int sbx_kit_run_follow(const struct sbx_kit_place* place, uint32_t pid,
                        const struct sbx_kit_run_events* events,
                        struct sbx_kit_run** out, struct sbx_error* error);
 
+/* Goes on with a terminal through the service's own stream, from now on: what
+ * comes is its output. It has no argv. */
+int sbx_kit_run_join(const struct sbx_kit_run_events* events,
+                     struct sbx_kit_run** out, struct sbx_error* error);
+
 /* For the service's start; valid until free. stdin is the user's command's. */
 const char* const* sbx_kit_run_argv(const struct sbx_kit_run* run,
                                     size_t* argc);
@@ -139,6 +145,7 @@ struct sbx_kit_process {
   bool running;
   bool spooled;
   bool terminal;
+  bool stdin_pipe;
   int exit_code; /* not running; -1: unknown */
   const char* command; /* argv joined by spaces, at most 4 KiB */
 };

@@ -309,8 +309,8 @@ static void on_worked(uv_work_t* work, int status) {
   free(r);
 }
 
-static int check(const struct sbx_local_snapshot* spec,
-                 struct sbx_error* error) {
+int sbx_local_snapshot_check(const struct sbx_local_snapshot* spec,
+                             struct sbx_error* error) {
   const char* operation = sbx_snapshot_operation(spec->verb);
   bool needs_root = spec->verb == SBX_SNAPSHOT_CREATE ||
                     spec->verb == SBX_SNAPSHOT_RESTORE ||
@@ -334,7 +334,7 @@ int sbx_local_snapshot_request(uv_loop_t* loop,
                                const struct sbx_local_snapshot* spec,
                                struct sbx_error* error) {
   struct request* r;
-  int rc = check(spec, error);
+  int rc = sbx_local_snapshot_check(spec, error);
 
   if (rc != 0) return rc;
   r = calloc(1, sizeof(*r));

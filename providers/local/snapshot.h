@@ -13,6 +13,10 @@ struct sbx_local_snapshot {
   void* arg;
 };
 
+/* Whether the request can be meant; sbx_local_snapshot_request asks it, too. */
+int sbx_local_snapshot_check(const struct sbx_local_snapshot* spec,
+                             struct sbx_error* error);
+
 /* Queues the verb on the thread pool; everything in `spec` is copied. */
 int sbx_local_snapshot_request(uv_loop_t* loop,
                                const struct sbx_local_snapshot* spec,

@@ -6,6 +6,12 @@
 
 #include "internal.h"
 
+/* A longer answer is taken apart on the thread pool: a listing of 200,000 names
+ * takes some hundred milliseconds. */
+enum { POOL_MIN = 256 * 1024 };
+
+struct parse;
+
 struct call {
   struct sbx__remote_work work; /* first */
   struct sbx_remote* remote;
@@ -17,6 +23,8 @@ struct call {
   bool began;  /* something of it may have been done */
   bool probing;
   bool again;  /* it was begun anew */
+  struct parse* parse; /* of the answer, on the pool */
+  bool over; /* ended meanwhile, by `error` */
   struct sbx_error error; /* while it is probed */
   sbx_file_cb cb;
   void* arg;
@@ -77,6 +85,12 @@ static void on_stop(struct sbx__remote_work* w,
                     const struct sbx_error* error) {
   struct call* c = (struct call*) w;
 
+  if (c->parse != NULL) {
+    sbx__remote_unlink(w);
+    c->over = true;
+    c->error = *error;
+    return;
+  }
   if (c->command != NULL) c->began = true;
   fail(c, error);
 }
@@ -138,6 +152,53 @@ static int on_bytes(void* data, const char* bytes, size_t len) {
   return sbx_kit_call_feed(((struct call*) data)->kit, bytes, len);
 }
 
+struct parse {
+  uv_work_t work; /* first */
+  struct call* call;
+  int exit_code;
+  size_t stderr_len;
+  char stderr_text[];
+};
+
+static void on_parse(uv_work_t* work) {
+  struct parse* p = (struct parse*) work;
+
+  sbx_kit_call_ran(p->call->kit, p->exit_code, p->stderr_text, p->stderr_len);
+}
+
+static void after_parse(uv_work_t* work, int status) {
+  struct parse* p = (struct parse*) work;
+  struct call* c = p->call;
+  struct sbx_remote* r = c->remote;
+
+  (void) status;
+  free(p);
+  c->parse = NULL;
+  if (c->over)
+    fail(c, &c->error);
+  else
+    advance(c);
+  sbx__remote_pool(r, false);
+}
+
+/* False where it has to be done here. */
+static bool parse_elsewhere(struct call* c,
+                            const struct sbx__command_end* end) {
+  struct parse* p;
+
+  if (sbx_kit_call_size(c->kit) < POOL_MIN) return false;
+  p = malloc(sizeof(*p) + end->stderr_len);
+  if (p == NULL) return false;
+  *p = (struct parse){.call = c, .exit_code = end->exit_code,
+                      .stderr_len = end->stderr_len};
+  memcpy(p->stderr_text, end->stderr_text, end->stderr_len);
+  c->parse = p;
+  sbx__remote_pool(c->remote, true);
+  /* Fails only without a function to run. */
+  uv_queue_work(c->remote->base.loop, &p->work, on_parse, after_parse);
+  return true;
+}
+
 static void on_command_end(void* data, const struct sbx__command_end* end) {
   struct call* c = data;
 
@@ -147,6 +208,7 @@ static void on_command_end(void* data, const struct sbx__command_end* end) {
     return;
   }
   c->began = true;
+  if (parse_elsewhere(c, end)) return;
   sbx_kit_call_ran(c->kit, end->exit_code, end->stderr_text, end->stderr_len);
   advance(c);
 }

@@ -54,6 +54,7 @@ struct sbx_remote {
   struct sbx_drive* touching;
   struct sbx_drive* probing;
   bool probe_found;
+  uint64_t probes; /* begun so far */
   struct sbx__remote_waiter* probe_waiters;
   struct sbx__remote_work* works;
   uint64_t age; /* raised when all works are stopped */
@@ -165,6 +166,12 @@ void sbx__job_run(struct sbx_remote* r, struct sbx_kit_job* job,
 int sbx__remote_kept(struct sbx_remote* r, enum sbx_snapshot_verb verb,
                      const char* operation, const char* id, sbx_snapshot_cb cb,
                      void* arg, struct sbx_error* error);
+
+/* ---- watch.c ---- */
+
+/* Ends every watch with `error`. */
+void sbx__remote_end_watches(struct sbx_remote* r,
+                             const struct sbx_error* error);
 
 /* ---- process.c ---- */
 

@@ -38,12 +38,14 @@ struct remote_process {
   struct sbx_remote* remote; /* NULL once it has settled */
   struct sbx_kit_run* run;
   struct sbx_drive* drive;
+  struct sbx_drive* input; /* where that only follows the command */
   uint32_t pid; /* 0: not told yet */
   uint64_t timeout_ms;
   char* cwd;
   char* cwd_else; /* or NULL */
   bool spooled;
   bool attached; /* another host started it */
+  bool follows;  /* the drive is a command that tells what was kept */
   bool stdin_open;
   bool eof_wanted, eof_sent;
   bool lossy;   /* output may be missing */
@@ -52,7 +54,7 @@ struct remote_process {
   bool killing; /* the kit is at it */
   uint64_t end_grace;
   unsigned kill_tries;
-  unsigned tries;
+  unsigned tries, input_tries;
   size_t slack; /* left, while paused */
   bool ended;    /* the kit told the end */
   struct sbx_kit_run_exit exit;
@@ -138,33 +140,61 @@ static bool is_sent(const struct pending_write* w) {
   return w->sent == w->len && w->len > 0;
 }
 
-static void send_pieces(struct remote_process* p, struct pending_write* w) {
+static void on_input_emit(void* data, int64_t what, const char* bytes,
+                          size_t len);
+static void on_input_done(void* data, const struct sbx_error* error);
+
+/* Where input goes now, or NULL. */
+static struct sbx_drive* input_of(struct remote_process* p) {
+  struct sbx_drive_events events = {p, on_input_emit, on_input_done};
+  struct sbx_attach_spec spec = {.pid = p->pid, .terminal = p->base.terminal,
+                                 .input_only = true};
+  struct sbx_remote* r = p->remote;
+  struct sbx_error error;
+
+  if (!p->follows) return p->drive;
+  if (p->input == NULL && !r->paused)
+    sbx__remote_drive(r, r->service->attach(r->account, &spec), 0, &events,
+                      &p->input, &error);
+  return p->input;
+}
+
+static void send_pieces(struct remote_process* p, struct sbx_drive* drive,
+                        struct pending_write* w) {
   while (w->sent < w->len && p->on_way < PIECES_ON_WAY) {
     size_t len = w->len - w->sent < PIECE ? w->len - w->sent : PIECE;
 
     w->on_way++;
     p->on_way++;
     w->sent += len;
-    sbx_drive_input(p->drive, SBX_INPUT_BYTES, w->bytes + w->sent - len, len);
+    sbx_drive_input(drive, SBX_INPUT_BYTES, w->bytes + w->sent - len, len);
   }
 }
 
 /* Whoever is told that something was written may close the process. */
 static void input_pump_held(struct remote_process* p) {
   struct pending_write* w = p->first;
+  bool idle = w == NULL && (!p->eof_wanted || p->eof_sent);
+  struct sbx_drive* drive;
 
-  if (p->drive == NULL || p->pid == 0 || !p->stdin_open) return;
+  if (p->pid == 0 || !p->stdin_open || idle) return;
+  drive = input_of(p);
+  if (drive == NULL) return;
   while (w != NULL && p->on_way < PIECES_ON_WAY) {
-    if (!is_sent(w)) send_pieces(p, w);
+    if (!is_sent(w)) send_pieces(p, drive, w);
     if (w->sent < w->len) return;
     w = w->next;
   }
   while (p->first != NULL && p->first->sent == p->first->len &&
          p->first->on_way == 0)
     write_done(write_take(p), 0);
-  if (w != NULL || !p->eof_wanted || p->eof_sent || p->drive == NULL) return;
+  if (w != NULL || !p->eof_wanted || p->eof_sent || p->base.settled ||
+      p->base.closed)
+    return;
+  drive = input_of(p); /* who was told may have let it go */
+  if (drive == NULL) return;
   p->eof_sent = true;
-  sbx_drive_input(p->drive, SBX_INPUT_EOF, NULL, 0);
+  sbx_drive_input(drive, SBX_INPUT_EOF, NULL, 0);
 }
 
 static void input_pump(struct remote_process* p) {
@@ -178,6 +208,7 @@ static void on_written(struct remote_process* p, const char* bytes,
   uint32_t count = 0;
 
   if (len >= sizeof(count)) memcpy(&count, bytes, sizeof(count));
+  p->input_tries = 0;
   p->holds++;
   while (count > 0 && p->first != NULL && p->first->on_way > 0) {
     struct pending_write* w = p->first;
@@ -192,11 +223,32 @@ static void on_written(struct remote_process* p, const char* bytes,
 }
 
 /* The stream broke: nobody knows whether what was on its way has arrived, and
- * none of it will be told as written. */
+ * none of it will be told as written. The end may be told twice. */
 static void input_cut(struct remote_process* p) {
   p->on_way = 0;
+  p->eof_sent = false;
   while (p->first != NULL && p->first->on_way > 0)
     write_done(write_take(p), UV_ECONNRESET);
+}
+
+static void on_input_emit(void* data, int64_t what, const char* bytes,
+                          size_t len) {
+  if (what == SBX_EMIT_WRITTEN) on_written(data, bytes, len);
+}
+
+/* What comes next is tried anew, unless the command reads no more. */
+static void on_input_done(void* data, const struct sbx_error* error) {
+  struct remote_process* p = data;
+  bool over = error == NULL || error->code == SBX_E_CONFLICT ||
+              ++p->input_tries > TRIES;
+
+  sbx_drive_close(p->input);
+  p->input = NULL;
+  p->holds++;
+  input_cut(p);
+  if (over) input_end(p, UV_EPIPE);
+  else input_pump_held(p);
+  release(p);
 }
 
 static int remote_write(struct sbx_process* base, const void* bytes,
@@ -243,6 +295,8 @@ static void let_go(struct remote_process* p) {
     p->drive = NULL;
   }
   drop_drive(p);
+  if (p->input != NULL) sbx_drive_close(p->input);
+  p->input = NULL;
   timer_close(&p->limit, &p->limited);
   timer_close(&p->retry, &p->retrying);
   sbx__remote_unlink(&p->work);
@@ -593,9 +647,18 @@ static int follow(struct remote_process* p, struct sbx_error* error) {
   if (rc != 0) return rc;
   sbx_kit_run_free(p->run);
   p->run = run;
-  p->stdin_open = false;
+  p->follows = true;
+  if (service->attach == NULL) input_end(p, UV_EPIPE); /* no way in */
   start.argv = sbx_kit_run_argv(run, &start.argc);
   return run_machine(p, service->start(p->remote->account, &start), error);
+}
+
+/* Through the service's own stream, from now on. */
+static int join(struct remote_process* p, struct sbx_error* error) {
+  struct sbx_attach_spec spec = {.pid = p->pid, .terminal = p->base.terminal};
+  struct sbx_remote* r = p->remote;
+
+  return run_machine(p, r->service->attach(r->account, &spec), error);
 }
 
 static void come_back(struct remote_process* p) {
@@ -606,8 +669,7 @@ static void come_back(struct remote_process* p) {
 
   p->holds++;
   sbx__process_spawned(&p->base, p->pid); /* for all that is known */
-  input_cut(p);
-  if (follows) input_end(p, UV_EPIPE); /* it has no way in */
+  if (!p->follows) input_cut(p);
   if (p->base.closed || p->base.settled) {
     release(p);
     return;
@@ -618,7 +680,7 @@ static void come_back(struct remote_process* p) {
     if (p->gone && !p->spooled) p->lossy = true;
   } else {
     p->lossy = true;
-    rc = run_machine(p, service->attach(p->remote->account, p->pid), &error);
+    rc = join(p, &error);
   }
   if (rc != 0) settle_failed(p, &error, true);
 }
@@ -729,7 +791,7 @@ static int remote_resize(struct sbx_process* base, uint32_t columns,
   struct remote_process* p = (struct remote_process*) base;
   uint32_t size[2] = {columns, rows};
 
-  if (p->drive == NULL || p->pid == 0) return SBX_E_NOT_FOUND;
+  if (p->drive == NULL || p->pid == 0 || p->follows) return SBX_E_NOT_FOUND;
   sbx_drive_input(p->drive, SBX_INPUT_RESIZE, size, sizeof(size));
   return 0;
 }
@@ -861,6 +923,7 @@ static int start(struct remote_process* p,
                                  .cwd = p->cwd,
                                  .cwd_else = p->cwd_else,
                                  .terminal = p->base.terminal,
+                                 .stdin_pipe = spec->stdin_pipe,
                                  .spool = p->spooled,
                                  .timeout_ms = spec->timeout_ms,
                                  .grace_ms = spec->grace_ms};
@@ -934,6 +997,14 @@ int sbx_remote_spawn(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
 
 /* ---- those of other hosts ---- */
 
+/* What a terminal has shown is not kept. */
+static int join_terminal(struct remote_process* p, struct sbx_error* error) {
+  struct sbx_kit_run_events events = kit_events(p);
+  int rc = sbx_kit_run_join(&events, &p->run, error);
+
+  return rc != 0 ? rc : join(p, error);
+}
+
 int sbx_remote_attach(struct sbx_sandbox* s, uint32_t pid,
                       const struct sbx_process_spec* spec,
                       const struct sbx_process_events* events,
@@ -947,9 +1018,9 @@ int sbx_remote_attach(struct sbx_sandbox* s, uint32_t pid,
   p = process_new(r, spec, events);
   if (p == NULL) return sbx__remote_no_memory(error, "processes.attach");
   p->pid = pid;
-  p->spooled = p->attached = true;
-  p->stdin_open = false;
-  rc = follow(p, error);
+  p->attached = true;
+  p->spooled = !p->base.terminal || r->service->attach == NULL;
+  rc = p->spooled ? follow(p, error) : join_terminal(p, error);
   if (rc != 0) {
     sbx_process_close(&p->base);
     return rc;
@@ -983,6 +1054,9 @@ static void tell_list(const struct listing* l,
                                   .command = one->command,
                                   .started_ms = one->started_ms,
                                   .running = one->running,
+                                  .terminal = one->terminal,
+                                  .stdin_pipe =
+                                      one->terminal || one->stdin_pipe,
                                   .exit_code = one->exit_code};
   }
   l->cb(l->arg, NULL, list, count);

@@ -727,6 +727,7 @@ static void on_woken(struct life* l, const struct sbx_error* error) {
 /* What is paused has to run to be ended. */
 void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   struct sbx_remote* r = (struct sbx_remote*) s;
+  struct sbx_error stopped;
   struct life* l;
 
   if (r->state != SBX__REMOTE_RUNNING) {
@@ -736,6 +737,9 @@ void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   l = life_new(r, cb, NULL, arg);
   if (l == NULL) return;
   r->state = SBX__REMOTE_ENDING;
+  sbx_error_set(&stopped, SBX_E_ABORTED, 0, "files.watch",
+                "The sandbox was stopped.");
+  sbx__remote_end_watches(r, &stopped);
   if (r->paused)
     life_run(l, r->service->connect(r->account), on_woken);
   else
@@ -904,6 +908,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
 
 struct sbx__remote_waiter {
   struct sbx__remote_waiter* next;
+  uint64_t probe; /* the one that answers it */
   sbx__probe_cb cb;
   void* arg;
 };
@@ -919,14 +924,23 @@ static void lose(struct sbx_remote* r) {
   stop_works(r, &r->error);
 }
 
+/* Who asks meanwhile waits for an answer of its own. */
 static void tell_probed(struct sbx_remote* r, enum sbx__remote_life life) {
-  if (life == SBX__REMOTE_DEAD) lose(r);
-  while (r->probe_waiters != NULL) {
-    struct sbx__remote_waiter* w = r->probe_waiters;
+  uint64_t probe = r->probes;
+  struct sbx__remote_waiter** at;
 
-    r->probe_waiters = w->next;
+  if (life == SBX__REMOTE_DEAD) lose(r);
+  for (at = &r->probe_waiters; *at != NULL;) {
+    struct sbx__remote_waiter* w = *at;
+
+    if (w->probe > probe) {
+      at = &w->next;
+      continue;
+    }
+    *at = w->next;
     w->cb(w->arg, life);
     free(w);
+    at = &r->probe_waiters; /* any of them may have come or gone */
   }
 }
 
@@ -964,7 +978,8 @@ void sbx__remote_probe(struct sbx_remote* r, sbx__probe_cb cb, void* arg) {
     cb(arg, SBX__REMOTE_UNKNOWN);
     return;
   }
-  *w = (struct sbx__remote_waiter){r->probe_waiters, cb, arg};
+  if (r->probing == NULL) r->probes++;
+  *w = (struct sbx__remote_waiter){r->probe_waiters, r->probes, cb, arg};
   r->probe_waiters = w;
   if (r->probing != NULL) return;
   r->probe_found = false;

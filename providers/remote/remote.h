@@ -29,6 +29,10 @@ int sbx_remote_file_try(struct sbx_sandbox* s, int scope,
 int sbx_remote_file(struct sbx_sandbox* s, int scope,
                     const struct sbx_file_request* request, sbx_file_cb cb,
                     void* arg);
+int sbx_remote_watch(struct sbx_sandbox* s, int scope, const char* path,
+                     bool recursive, const struct sbx_watch_events* events,
+                     struct sbx_watch** out, struct sbx_error* error);
+void sbx_remote_unwatch(struct sbx_watch* w);
 int sbx_remote_spawn(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
                      const struct sbx_process_events* events,
                      struct sbx_process** out, struct sbx_error* error);
@@ -63,6 +67,7 @@ const struct sbx_capability* sbx_remote_capabilities(struct sbx_sandbox* s,
   .set_secret = sbx_remote_set_secret,                          \
   .is_stale = sbx_remote_is_stale,                              \
   .file_try = sbx_remote_file_try, .file = sbx_remote_file,     \
+  .watch = sbx_remote_watch, .unwatch = sbx_remote_unwatch,     \
   .spawn = sbx_remote_spawn,                                    \
   .list = sbx_remote_list, .attach = sbx_remote_attach,         \
   .snapshot = sbx_remote_snapshot, .expose = sbx_remote_expose, \

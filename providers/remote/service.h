@@ -31,7 +31,9 @@ enum sbx_emit {
   SBX_EMIT_EXIT, /* process: bytes: struct sbx_emit_exit; then DONE */
   SBX_EMIT_WRITTEN, /* process: number of SBX_INPUT_BYTES inputs that left: uint32_t */
   SBX_EMIT_DATA, /* download, snapshot list: bytes */
-  SBX_EMIT_TEXT  /* one line for the owner, e.g. a snapshot's id */
+  SBX_EMIT_TEXT, /* one line for the owner, e.g. a snapshot's id */
+  SBX_EMIT_READY, /* watch: it looks */
+  SBX_EMIT_CHANGE /* watch: bytes: one of enum sbx_change, then the name */
 };
 
 struct sbx_emit_exit {
@@ -57,6 +59,13 @@ struct sbx_start_spec {
   uint64_t timeout_ms; /* for the service's side; 0: none */
   uint32_t columns, rows; /* not 0: a terminal */
   bool as_root;
+};
+
+struct sbx_attach_spec {
+  uint32_t pid;
+  bool terminal;
+  bool input_only; /* emits WRITTEN alone, and is done when it can write no
+                      more */
 };
 
 struct sbx_service {
@@ -88,13 +97,19 @@ struct sbx_service {
    * is no such process (any more). */
   struct sbx_machine* (*start)(struct sbx_service_state* s,
                                const struct sbx_start_spec* spec);
-  struct sbx_machine* (*attach)(struct sbx_service_state* s, uint32_t pid);
+  struct sbx_machine* (*attach)(struct sbx_service_state* s,
+                                const struct sbx_attach_spec* spec);
 
   /* Native transfers, absolute paths, parents are made. `data` stays valid until
    * the machine is freed. download emits DATA. */
   struct sbx_machine* (*upload)(struct sbx_service_state* s, const char* path,
                                 const void* data, size_t len);
   struct sbx_machine* (*download)(struct sbx_service_state* s, const char* path);
+
+  /* An absolute path. Emits READY, then CHANGE until it is given up; it is never
+   * done without an error. NULL: none. */
+  struct sbx_machine* (*watch)(struct sbx_service_state* s, const char* path,
+                               bool recursive);
 
   /* Snapshots by the service; create emits TEXT (its id). NULL: none. */
   struct sbx_machine* (*snapshot_create)(struct sbx_service_state* s,

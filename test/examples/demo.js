@@ -4,6 +4,7 @@
 //                                 GOOGLE_GENERATIVE_AI_API_KEY: that task,
 //                                 by the real model (DEMO_MODEL names another)
 import { Agent } from '@mastra/core/agent';
+import { Mastra } from '@mastra/core/mastra';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 import { local } from 'sandbox-sdk-native/local';
 import { scriptedModel } from './scripted-model.js';
@@ -61,10 +62,11 @@ function summary(steps) {
   return { text: `hello.js was created, run, edited and run again. ${served}The host stayed out of reach.` };
 }
 
+/** { name, key }: the model, and the variable that its key is in. */
 function realModel() {
-  if (process.env.DEMO_MODEL) return process.env.DEMO_MODEL;
   const key = Object.keys(realModels).find((name) => process.env[name]);
-  return key && realModels[key];
+  const name = process.env.DEMO_MODEL || realModels[key];
+  return name && { name, key };
 }
 
 function stepsFor({ level, landlockAbi }) {
@@ -74,19 +76,19 @@ function stepsFor({ level, landlockAbi }) {
   return [...steps, summary(steps)];
 }
 
-function short(value) {
+function short(value, margin = '    ') {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const lines = text.trimEnd().split('\n');
-  const shown = lines.slice(0, 12).map((line) => `    ${line.slice(0, 160)}`);
-  if (lines.length > 12) shown.push(`    ... ${lines.length - 12} more lines`);
+  const shown = lines.slice(0, 12).map((line) => `${margin}${line.slice(0, 160)}`.trimEnd());
+  if (lines.length > 12) shown.push(`${margin}... ${lines.length - 12} more lines`);
   return shown.join('\n');
 }
 
-function describe(input) {
-  if (input.command) return `${input.command}${input.background ? '   (in the background)' : ''}`;
-  return Object.entries(input)
-    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
-    .join(', ');
+function describe({ command, background, path, content, ...more }) {
+  if (command) return `${command}${background ? '   (in the background)' : ''}`;
+  const rest = Object.entries(more).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  const line = [path, rest.join(', ')].filter(Boolean).join('  ');
+  return content === undefined ? line : `${line}\n${short(content, '    | ')}`;
 }
 
 function printStep({ content }) {
@@ -98,11 +100,16 @@ function printStep({ content }) {
   }
 }
 
+function modelFailed({ name, key }, error) {
+  throw new Error(`the model ${name}${key ? `, with ${key},` : ''} failed: ${error.message}`);
+}
+
 async function main() {
   const task = process.argv.slice(2).join(' ');
   const model = realModel();
   if (task && !model) {
-    console.error(`demo: a task of your own needs a model key: set one of ${Object.keys(realModels).join(', ')}`);
+    console.error(`demo: a task of your own needs a model key: set one of ${Object.keys(realModels).join(', ')}.
+Without a task, \`npm run demo\` needs no key.`);
     process.exit(2);
   }
   const workspace = createMastraWorkspace({ provider: local({ ports: [3000] }) });
@@ -112,16 +119,19 @@ async function main() {
     const agent = new Agent({
       id: 'demo',
       name: 'Demo',
-      model: task ? model : scriptedModel(steps),
+      model: task ? model.name : scriptedModel(steps),
       instructions: 'Work only in the attached workspace and verify changes.',
       workspace,
     });
-    const info = await workspace.sandbox.getInfo();
-    console.log(`Workspace ready: isolation ${info.metadata.level}, files at ${info.metadata.cwd}`);
-    const result = await agent.generate(task || 'Create hello.js and run it.', {
+    // Without its logger, which would print a failed request in full.
+    new Mastra({ agents: { demo: agent }, logger: false });
+    const { level, cwd } = workspace.sandbox.getInfo().metadata;
+    console.log(`Workspace ready: isolation ${level}, files at ${cwd}. Model: ${task ? model.name : 'scripted, without a key'}.`);
+    const work = agent.generate(task || 'Create hello.js and run it.', {
       maxSteps: task ? 60 : steps.length + 1,
       onStepFinish: printStep,
     });
+    const result = await (task ? work.catch((error) => modelFailed(model, error)) : work);
     console.log(`\n${result.text}`);
   } finally {
     await workspace.destroy();

@@ -27,7 +27,7 @@ const defaults = {
   pageLimit: 100, // of a list, whatever was asked
   cut: 'trailer', // how streams end with their sandbox; or 'reset'
   latencyMs: 0, // before every request
-  pauseMs: 0, // how long pausing and resuming take at least
+  pauseTakes: async () => {}, // what pausing and resuming wait for
   keepaliveMs: undefined, // instead of what the client asks for
   spaces: false, // JSON as another build of envd prints it
   tls: false,

@@ -1,4 +1,4 @@
-// sources: providers/remote/request.c providers/remote/answer.c providers/remote/unary.c providers/e2b/e2b.c providers/e2b/request.c providers/e2b/find.c providers/e2b/life.c providers/e2b/create.c providers/e2b/process.c providers/e2b/exit.c providers/e2b/files.c providers/e2b/snapshot.c providers/e2b/network.c native/parse/json.c native/parse/json_write.c native/parse/fault.c native/parse/envelope.c native/parse/base64.c native/http/url.c native/text.c native/utf8.c native/error.c native/options.c native/network/address.c native/network/allow_list.c native/http/head.c build/deps/cjson/cJSON.c
+// sources: providers/remote/request.c providers/remote/answer.c providers/remote/unary.c providers/e2b/e2b.c providers/e2b/request.c providers/e2b/find.c providers/e2b/life.c providers/e2b/create.c providers/e2b/process.c providers/e2b/exit.c providers/e2b/files.c providers/e2b/snapshot.c providers/e2b/watch.c providers/e2b/network.c native/parse/json.c native/parse/json_scan.c native/parse/json_get.c native/parse/json_error.c native/parse/json_write.c native/parse/fault.c native/parse/envelope.c native/parse/base64.c native/http/url.c native/text.c native/utf8.c native/error.c native/options.c native/network/address.c native/network/allow_list.c native/http/head.c build/deps/cjson/cJSON.c
 /* Whatever a sandbox streams: the machine ends once, and is the same however
  * the bytes are cut. The first byte says what comes when; then lines become
  * messages, or all bytes are the stream as they are. */
@@ -58,11 +58,13 @@ static struct seen run(struct sbx_service_state* s, const char* bytes,
   static const char* const argv[] = {"x"};
   const struct sbx_start_spec spec = {.argv = argv, .argc = 1,
                                       .stdin_pipe = true};
+  const struct sbx_attach_spec pid = {.pid = 7};
   struct sbx_http_head head = {200, names, values, 1};
   struct sbx_step_event event = {.type = SBX_STEP_BEGIN, .exchange = 1};
   struct seen seen = {0};
-  struct sbx_machine* m =
-      what & 1 ? sbx_e2b_attach(s, 7) : sbx_e2b_start(s, &spec);
+  struct sbx_machine* m = what & 128 ? sbx_e2b_watch(s, "/x", true)
+                          : what & 1 ? sbx_e2b_attach(s, &pid)
+                                     : sbx_e2b_start(s, &spec);
   int err;
 
   if (m == NULL) abort();

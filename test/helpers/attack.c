@@ -1,14 +1,16 @@
 /* Tries what a hostile command would: reaching files and processes of the host.
  *   attack [--all] HOST_PID OUTSIDE PORT
  * OUTSIDE is a folder with the files "secret", "writable" by all, and "socket" (a
- * Unix socket that somebody listens on; the same name without the folder is an abstract one),
- * PORT a TCP port of localhost that is not declared. Prints the name of each
+ * Unix socket that somebody listens on;
+ * "sandbox-attack-PORT" is an abstract one), PORT a TCP port of localhost that is
+ * not declared. Prints the name of each
  * attempt that worked, then "done N"; with --all each name, a tab and -1 if it
  * worked, else the kernel's answer as a number.
  *   attack swap A B       lets two names change places until it is killed
  *   attack orphans N      leaves N processes behind, one after another
  *   attack nest N         makes N folders, each in the one before
  *   attack owner PID      sends SIGKILL to PID by way of a descriptor's owner
+ *   attack forget PID     removes what attempts at that host left where they worked
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +65,14 @@ static void result(const char* name, int worked) {
   errno = 0;
 }
 
+/* A name of the host's that other runs on this machine do not have. */
+static const char* named(const char* folder) {
+  static char path[128];
+
+  snprintf(path, sizeof(path), "%ssandbox-attack-%d", folder, (int) host);
+  return path;
+}
+
 static int opens(const char* path, int flags) {
   int fd = open(path, flags, 0600);
   char byte;
@@ -105,11 +115,11 @@ static void files(void) {
   result("truncate", truncate(secret, 0) == 0);
   snprintf(path, sizeof(path), "%s/new", outside);
   result("create outside", opens(path, O_WRONLY | O_CREAT));
-  result("create in /tmp", opens("/tmp/sandbox-attack", O_WRONLY | O_CREAT));
+  result("create in /tmp", opens(named("/tmp/"), O_WRONLY | O_CREAT));
   result("create in /var/tmp",
-         opens("/var/tmp/sandbox-attack", O_WRONLY | O_CREAT));
+         opens(named("/var/tmp/"), O_WRONLY | O_CREAT));
   result("create in /dev/shm",
-         opens("/dev/shm/sandbox-attack", O_WRONLY | O_CREAT));
+         opens(named("/dev/shm/"), O_WRONLY | O_CREAT));
   result("list outside", opens(outside, O_RDONLY | O_DIRECTORY) &&
                              0 <= open(outside, O_RDONLY | O_DIRECTORY));
   snprintf(path, sizeof(path), "/proc/self/root%s", secret);
@@ -124,7 +134,7 @@ static void files(void) {
   result("remove", unlink(secret) == 0);
   result("make folder", mkdir(path, 0700) == 0);
   result("shadow", opens("/etc/shadow", O_RDONLY));
-  result("change /usr", opens("/usr/sandbox-attack", O_WRONLY | O_CREAT));
+  result("change /usr", opens(named("/usr/"), O_WRONLY | O_CREAT));
   result("sysctl", opens("/proc/sys/vm/drop_caches", O_WRONLY));
   result("core_pattern", opens("/proc/sys/kernel/core_pattern", O_WRONLY));
   result("sysrq", opens("/proc/sysrq-trigger", O_WRONLY));
@@ -181,7 +191,7 @@ static void places(void) {
   result("read by folder of host", opens(path, O_RDONLY));
   result("list /root", lists("/root/.ssh"));
   result("host name", opens("/etc/hostname", O_WRONLY));
-  result("cron", opens("/etc/cron.d/sandbox-attack", O_WRONLY | O_CREAT));
+  result("cron", opens(named("/etc/cron.d/"), O_WRONLY | O_CREAT));
   result("transparent huge pages",
          opens("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY));
   result("control group", mkdir("/sys/fs/cgroup/pids/sandbox", 0755) == 0 ||
@@ -264,6 +274,21 @@ static void attributes(void) {
   result("chmod by link", chmod("to-secret", 0777) == 0);
 }
 
+static void queues(void) {
+  int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+
+  result("shmget", id >= 0);
+  if (id >= 0) shmctl(id, IPC_RMID, NULL);
+  id = semget(IPC_PRIVATE, 1, IPC_CREAT | 0600);
+  result("semget", id >= 0);
+  if (id >= 0) semctl(id, 0, IPC_RMID);
+  id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+  result("msgget", id >= 0);
+  if (id >= 0) msgctl(id, IPC_RMID, NULL);
+  result("mq_open", syscall(SYS_mq_open, named(""), O_RDWR | O_CREAT, 0600,
+                            NULL) >= 0);
+}
+
 static void processes(void) {
   struct rlimit limit = {1 << 20, 1 << 20};
   char buffer[64];
@@ -330,11 +355,7 @@ static void processes(void) {
                           opens_proc(pid, "fd/3", O_RDONLY));
   }
   result("user priority", setpriority(PRIO_USER, 0, 0) == 0);
-  result("shmget", shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) >= 0);
-  result("semget", semget(IPC_PRIVATE, 1, IPC_CREAT | 0600) >= 0);
-  result("msgget", msgget(IPC_PRIVATE, IPC_CREAT | 0600) >= 0);
-  result("mq_open", syscall(SYS_mq_open, "sandbox-attack", O_RDWR | O_CREAT,
-                            0600, NULL) >= 0);
+  queues();
 }
 
 /* The launcher's threads share the commands' ids. */
@@ -489,6 +510,13 @@ static int connects_to_6(const struct in6_addr* address) {
          0;
 }
 
+static int connects_to_name(void) {
+  char name[64];
+
+  snprintf(name, sizeof(name), "sandbox-attack-%d", port);
+  return connects(name, 1);
+}
+
 static void network(void) {
   struct sockaddr_in at = {.sin_family = AF_INET,
                            .sin_port = htons((uint16_t) port),
@@ -498,7 +526,7 @@ static void network(void) {
 
   snprintf(path, sizeof(path), "%s/socket", outside);
   result("unix socket", connects(path, 0));
-  result("abstract socket", connects("sandbox-attack-socket", 1));
+  result("abstract socket", connects_to_name());
   result("unix datagram", sends());
   result("tcp", connect(socket(AF_INET, SOCK_STREAM, 0), (void*) &at,
                         sizeof(at)) == 0);
@@ -583,6 +611,14 @@ static int kill_by_owner(pid_t pid) {
   return write(pair[1], "x", 1) != 1;
 }
 
+static int forget(pid_t pid) {
+  host = pid;
+  unlink(named("/tmp/"));
+  unlink(named("/var/tmp/"));
+  unlink(named("/dev/shm/"));
+  return syscall(SYS_mq_unlink, named("")) != 0 && errno != ENOENT;
+}
+
 static int work(int argc, char** argv) {
   const char* verb = argc > 2 ? argv[1] : "";
 
@@ -590,6 +626,7 @@ static int work(int argc, char** argv) {
   if (strcmp(verb, "orphans") == 0) return orphans(atol(argv[2]));
   if (strcmp(verb, "nest") == 0) return nest(atol(argv[2]));
   if (strcmp(verb, "owner") == 0) return kill_by_owner(atoi(argv[2]));
+  if (strcmp(verb, "forget") == 0) return forget(atoi(argv[2]));
   return 2;
 }
 

@@ -8,6 +8,7 @@ import { constants, tmpdir } from 'node:os';
 import path from 'node:path';
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { freePort } from './port.js';
 
 const tree = path.join(import.meta.dirname, '../..');
 spawnSync('make', ['-s', '-f', '.ci/native.mk', 'helpers'], { cwd: tree, stdio: 'inherit' });
@@ -26,6 +27,9 @@ export const kinds = [
   ...(root ? [{ name: 'landlock with the ids of the host', isolation: 'landlock', PATH }] : []),
 ];
 
+/** The one that commands may listen on. */
+export const declared = await freePort();
+
 /** What of the host an attacker wants: a folder, sockets and a port that echoes. */
 export async function bait() {
   const folder = fs.mkdtempSync(path.join(tmpdir(), 'outside-'));
@@ -38,13 +42,9 @@ export async function bait() {
     server.once('error', reject);
     server.listen(at, () => resolve(server));
   });
-  const servers = [
-    await listen(path.join(folder, 'socket')),
-    // Another run of these tests on this machine may have the name.
-    await listen('\0sandbox-attack-socket').catch(() => undefined),
-    await listen({ port: 0, host: '127.0.0.1' }),
-  ];
-  const { port } = servers[2].address();
+  const servers = [await listen(path.join(folder, 'socket')), await listen({ port: 0, host: '127.0.0.1' })];
+  const { port } = servers[1].address();
+  servers.push(await listen(`\0sandbox-attack-${port}`));
   const udp = dgram.createSocket('udp4', (data, from) => udp.send(data, from.port, from.address));
   await new Promise(resolve => udp.bind(port, '127.0.0.1', resolve));
   return {
@@ -52,7 +52,7 @@ export async function bait() {
     port,
     secret: path.join(folder, 'secret'),
     close() {
-      for (const server of servers) server?.close();
+      for (const server of servers) server.close();
       udp.close();
       fs.rmSync(folder, { recursive: true });
     },
@@ -64,7 +64,7 @@ export function open(kind, options = {}, more = {}) {
   const { PATH: before } = process.env;
   process.env.PATH = kind.PATH;
   const workspace = createMastraWorkspace({
-    provider: local({ isolation: kind.isolation, readOnlyPaths: [tools], ports: [3000], ...options }),
+    provider: local({ isolation: kind.isolation, readOnlyPaths: [tools], ports: [declared], ...options }),
     ...more,
   });
   return workspace.init().then(

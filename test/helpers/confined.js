@@ -20,20 +20,17 @@ async function bait() {
   const listen = at => new Promise((resolve, reject) => {
     const server = createServer(socket => socket.destroy()).on('error', reject).listen(at, () => resolve(server)).unref();
   });
-  const servers = [
-    await listen(path.join(folder, 'socket')),
-    // Another run of these tests on this machine may have the name.
-    await listen('\0sandbox-attack-socket').catch(() => undefined),
-    await listen({ port: 0, host: '127.0.0.1' }),
-  ];
-  return { folder, servers, port: servers[2].address().port };
+  const servers = [await listen(path.join(folder, 'socket')), await listen({ port: 0, host: '127.0.0.1' })];
+  const { port } = servers[1].address();
+  servers.push(await listen(`\0sandbox-attack-${port}`));
+  return { folder, servers, port };
 }
 
 const left = () =>
-  ['/tmp', '/var/tmp', '/dev/shm'].flatMap(at => readdirSync(at).filter(name => name === 'sandbox-attack'));
+  ['/tmp', '/var/tmp', '/dev/shm'].flatMap(at => readdirSync(at).filter(name => name === `sandbox-attack-${process.pid}`));
 
 const workspace = createMastraWorkspace({ provider: local({ ...options, env: { HOST_PID: String(process.pid) } }) });
-const answer = { results: [] };
+const answer = { results: [], pid: process.pid };
 try {
   await workspace.init();
   const { sandbox, filesystem } = workspace;
@@ -61,7 +58,7 @@ try {
     answer.secret = existsSync(path.join(folder, 'secret')) && readFileSync(path.join(folder, 'secret'), 'utf8');
     answer.outside = readdirSync(folder).sort();
     answer.left = left();
-    for (const server of servers) server?.close();
+    for (const server of servers) server.close();
     rmSync(folder, { recursive: true });
   }
 } catch (error) {

@@ -13,7 +13,8 @@ import { local } from 'sandbox-sdk-native/local';
 
 const [sessions, duration, dieMs] = process.argv.slice(2).map(Number);
 const start = performance.now();
-const over = () => performance.now() - start > duration;
+const done = {};
+const over = () => performance.now() - start > duration && (done.create > sessions || performance.now() - start > 10 * duration);
 const STUCK_MS = Number(process.env.STORM_STUCK_MS ?? 120_000);
 
 if (dieMs >= 0) {
@@ -22,7 +23,6 @@ if (dieMs >= 0) {
   tick();
 }
 
-const done = {};
 const failed = [];
 const expected = new Set(['conflict', 'unavailable', 'aborted', 'timeout', 'not_found']);
 const any = list => list[Math.floor(Math.random() * list.length)];

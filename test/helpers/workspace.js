@@ -4,6 +4,8 @@ import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 
 import { fake, provider } from './providers.js';
 
+export { withinLimit } from './limit.js';
+
 /** A test body that gets a workspace, which is destroyed afterwards. */
 export function using(options, work) {
   return async t => {
@@ -59,9 +61,9 @@ function countRequests() {
   };
 }
 
-/** Waits until `check` gives something true, and gives that; fails after 20 s. */
+/** Waits until `check` gives something true, and gives that; fails after 60 s. */
 export async function until(check, what = String(check)) {
-  const end = Date.now() + 20_000;
+  const end = Date.now() + 60_000;
   for (;;) {
     const value = await check();
     if (value) return value;

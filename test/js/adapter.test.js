@@ -4,7 +4,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as core from '@mastra/core/workspace';
 import { createSandbox } from 'sandbox-sdk-native';
@@ -175,6 +174,31 @@ test('reading: encodings, listings, walk, times', using({}, async ({ filesystem:
   await fs.writeFile('a/b/c.ts', 'y', { expectedMtime: modifiedAt });
 }));
 
+test('grep: whatever a file holds, each of its lines is searched as it is', using({}, async workspace => {
+  const { filesystem } = workspace;
+  const pieces = ['ab', 'aB', 'a', 'b', '\n', '\n', '\n\n', '\r\n', ' ', 'é', '\ufeff', '\0', '\u2028', '\xff'];
+  const files = {};
+  for (let i = 0; i < 60; i++) {
+    const text = Array.from({ length: (i * 7) % 40 }, (_, j) => pieces[(i * 31 + j * j * 7 + j * i) % pieces.length]).join('');
+    files[`r${String(i).padStart(2, '0')}.txt`] = Buffer.from(text, i % 9 === 0 ? 'latin1' : 'utf8');
+  }
+  for (const name in files) await filesystem.writeFile(`random/${name}`, files[name]);
+  for (const pattern of ['ab', 'ab$', '^ab', 'a.*b', 'b\\s', '(?=ab)', 'ab|\\0', '[^a]b']) {
+    for (const caseSensitive of [true, false]) {
+      const regex = new RegExp(pattern, caseSensitive ? '' : 'i');
+      const wanted = Object.keys(files).flatMap(name =>
+        files[name].toString().split('\n').flatMap((text, at) => {
+          const found = regex.exec(text);
+          return found ? [[name, at + 1, found.index, text]] : [];
+        }),
+      );
+      const results = await filesystem.grep({ pattern, path: 'random', caseSensitive });
+      const seen = results.flatMap(({ path, matches }) => matches.map(({ line, column, text }) => [path.split('/').at(-1), line, column, text]));
+      assert.deepEqual(seen, wanted, pattern);
+    }
+  }
+}));
+
 test('grep: equal to a search by hand, and a pattern that never ends is ended', using({}, async workspace => {
   await workspace.filesystem.writeFile('a.md', 'x\né😀 needle needle\n');
   const options = { pattern: 'needle', path: '.', caseSensitive: true, includeHidden: false };
@@ -253,8 +277,8 @@ test('without isolation commands see the real path; both spellings are understoo
 test('a sandbox killed from outside is made anew by the next command', using({ provider: local({ directory: path.join(scratch, 'killed') }) }, async workspace => {
   await workspace.init();
   await workspace.filesystem.writeFile('a', 'kept');
-  const running = workspace.sandbox.executeCommand('sleep 60');
-  await sleep(50);
+  let running;
+  await new Promise(resolve => (running = workspace.sandbox.executeCommand('echo up; sleep 60', [], { onStdout: resolve })));
   for (const pid of readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')) process.kill(Number(pid), 'SIGKILL');
   const { killed, success } = await running;
   assert.deepEqual([killed, success], [true, false]);

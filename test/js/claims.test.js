@@ -52,14 +52,40 @@ test('an envd that cannot end input: it goes through a FIFO, whole, to its end',
     assert.equal((await sandbox.run('ls -d /tmp/tmp.*/in', {})).stdout, '');
   }));
 
-test('what another host started cannot be given input', () =>
+for (const envdVersion of ['0.5.1', '0.6.10']) {
+  test(`what another host started is given input and its end, envd ${envdVersion}`, () =>
+    atService({ envdVersion }, async (sandbox, provider) => {
+      const process = await sandbox.processes.start('read line; echo "<$line>"; cat; echo end');
+      const other = await createSandbox({ provider: provider(), id: 'shared' });
+      const attached = await other.processes.attach(process.pid);
+      await process.write('ours\n');
+      await attached.write('theirs\n');
+      await attached.write('x'.repeat(100_000));
+      await attached.closeStdin();
+      assert.equal((await attached.wait()).stdout, `<ours>\ntheirs\n${'x'.repeat(100_000)}end\n`);
+      assert.equal((await process.wait()).exitCode, 0);
+    }));
+}
+
+test('who attaches to a command without input cannot write', () =>
   atService({}, async (sandbox, provider) => {
-    const process = await sandbox.processes.start('read line; echo "<$line>"');
+    const process = await sandbox.processes.start('sleep 900', { stdin: false });
     const other = await createSandbox({ provider: provider(), id: 'shared' });
     const attached = await other.processes.attach(process.pid);
-    await assert.rejects(async () => attached.write('theirs\n'));
-    await process.write('ours\n');
-    assert.equal((await attached.wait()).stdout, '<ours>\n');
+    await assert.rejects(attached.write('theirs\n'), /does not have stdin/);
+    await attached.kill();
+  }));
+
+test('another host goes on with a terminal: input, output from now on, size, end', () =>
+  atService({}, async (sandbox, provider) => {
+    const process = await sandbox.processes.start(['/bin/sh'], { pty: { cols: 80, rows: 24 } });
+    const other = await createSandbox({ provider: provider(), id: 'shared' });
+    const attached = await other.processes.attach(process.pid);
+    await attached.resize(101, 33);
+    await attached.write('stty size; exit 7\r');
+    const { exitCode, stdout } = await attached.wait();
+    assert.equal(exitCode, 7);
+    assert.match(stdout, /33 101/);
   }));
 
 test('E2B_DEBUG takes the two planes of this machine', async () => {

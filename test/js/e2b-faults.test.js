@@ -171,7 +171,7 @@ test('TLS: a stranger’s certificate, and a server that speaks none', async () 
   const secure = await startFake({ tls: true });
   try {
     for (const [url, words] of [[secure.url, /NODE_EXTRA_CA_CERTS/], [fake.url.replace('http:', 'https:'), /127\.0\.0\.1/]]) {
-      await assert.rejects(createSandbox({ provider: provider({ apiUrl: url, requestTimeout: 3000 }) }), error => {
+      await assert.rejects(createSandbox({ provider: provider({ apiUrl: url, requestTimeout: 30_000 }) }), error => {
         assert.ok(isSandboxError(error, 'unavailable'), `${error.code}: ${error.message}`);
         assert.match(error.message, words);
         assert.ok(!inspect(error, { depth: 9 }).includes(fake.apiKey));

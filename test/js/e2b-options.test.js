@@ -3,8 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 
-import { capabilityMode, createSandbox, isSandboxError, providerFromEnvironment } from 'sandbox-sdk-native';
+import * as core from '@mastra/core/workspace';
+import { capabilityMode, createSandbox, isSandboxError, providerFromEnvironment, withSandbox } from 'sandbox-sdk-native';
 import { e2b } from 'sandbox-sdk-native/e2b';
+import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { startFake } from '../fakes/e2b.js';
 
 const apiKey = 'e2b_0123456789abcdef0123456789abcdef01234567';
 const nowhere = 'http://127.0.0.1:9'; // nothing may be sent
@@ -51,11 +54,35 @@ test('no key: authentication, before any request', async () => {
   const before = process.env.E2B_API_KEY;
   delete process.env.E2B_API_KEY;
   try {
-    await refused({ apiKey: undefined }, ['E2B_API_KEY', 'apiKey'], 'authentication');
     await refused({ apiKey: '' }, ['E2B_API_KEY'], 'authentication');
     await refused({ apiKey: 'e2b\r\nX: y' }, ['E2B_API_KEY'], 'authentication');
   } finally {
     if (before !== undefined) process.env.E2B_API_KEY = before;
+  }
+});
+
+test('no key yet: it is looked for again before the first request', async () => {
+  const before = process.env.E2B_API_KEY;
+  delete process.env.E2B_API_KEY;
+  const fake = await startFake();
+  const provider = e2b({ apiUrl: fake.url, sandboxUrl: fake.url });
+  const missing = error => {
+    assert.equal(error.code, 'authentication');
+    assert.match(error.message, /^E2B needs an API key: set E2B_API_KEY .* apiKey/);
+    return true;
+  };
+  try {
+    const workspace = createMastraWorkspace({ provider });
+    await assert.rejects(workspace.init(), error => error instanceof core.SandboxError && missing(error));
+    await assert.rejects(createSandbox({ provider }), error => isSandboxError(error) && missing(error));
+    assert.equal(fake.requests.length, 0);
+    process.env.E2B_API_KEY = fake.apiKey;
+    await withSandbox({ provider }, async sandbox => assert.equal((await sandbox.run('echo on')).stdout, 'on\n'));
+    await workspace.destroy();
+  } finally {
+    if (before === undefined) delete process.env.E2B_API_KEY;
+    else process.env.E2B_API_KEY = before;
+    await fake.close();
   }
 });
 
@@ -78,5 +105,5 @@ test('providerFromEnvironment: SANDBOX_PROVIDER=e2b, with the variables that wer
   assert.equal(provider.name, 'e2b');
   assert.equal(capabilityMode(provider, 'pty'), 'native');
   const keyless = await providerFromEnvironment({}, { SANDBOX_PROVIDER: 'e2b' });
-  assert.throws(() => capabilityMode(keyless, 'pty'), error => isSandboxError(error, 'authentication'));
+  assert.equal(capabilityMode(keyless, 'pty'), 'native');
 });

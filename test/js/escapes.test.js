@@ -15,7 +15,7 @@ import { promisify } from 'node:util';
 import { createSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
 import { native } from '../../js/load.js';
-import { attack, attempts, bait, kinds, open, root, tools } from '../helpers/attempts.js';
+import { attack, attempts, bait, declared, kinds, open, root, tools } from '../helpers/attempts.js';
 import { childEnv } from '../helpers/child-env.js';
 import { until } from '../helpers/workspace.js';
 
@@ -316,8 +316,9 @@ row(26, 'the end of Node, of a worker, of the launcher, of PID 1', async context
     const sandbox = await createSandbox({ provider: local({ isolation: context.kind.isolation }) });
     const command = sandbox.run('sleep 600');
     const process = await sandbox.processes.start('sleep 600');
-    const fresh = launchers().filter(pid => !mine.includes(pid));
-    globalThis.process.kill(fresh[which], 'SIGKILL');
+    const fresh = () => launchers().filter(pid => !mine.includes(pid));
+    await until(() => fresh().length >= 2);
+    globalThis.process.kill(fresh()[which], 'SIGKILL');
     for (const end of [command, process.wait()]) {
       const result = await end.catch(error => error);
       assert.ok(result.code === 'unavailable' || result.killed === true, String(result));
@@ -425,13 +426,13 @@ row(36, 'a server behind a port: half-closed, many, only IPv6, and its end', asy
   const server = `
     require('http').createServer((q, s) => s.end('served')).on('error', e => console.log(e.code))
       .on('upgrade', (q, s, head) => { s.write('HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n'); s.write(head); s.on('data', d => s.write(d)).on('end', () => s.end('bye')).on('error', () => {}); })
-      .listen({ host: '::1', port: 3000 }, () => console.log('up'));`;
+      .listen({ host: '::1', port: ${declared} }, () => console.log('up'));`;
   let gone;
   await alone(context, {}, async one => {
     const child = await one.sdk.processes.start(['node', '-e', server]);
     await until(() => child.stdout.length > 0);
     if (child.stdout !== 'up\n') return; // no TCP, or no IPv6, on this kernel
-    const { url, request } = await one.sdk.ports.expose(3000);
+    const { url, request } = await one.sdk.ports.expose(declared);
     assert.equal(await (await request('/')).text(), 'served');
     const { host, port } = new URL(url);
     const talk = (text, end) =>
@@ -528,7 +529,7 @@ row('b', 'limits, scheduling, System V and queues of the host', context => {
   ], { full: ['shmget', 'semget', 'msgget', 'mq_open'] })(context); // of namespaces of its own
   const segments = read('/proc/sysvipc/shm');
   if (segments !== undefined) assert.ok(!segments.split('\n').some(line => line.trim().split(/\s+/)[4] === String(context.pid)));
-  assert.equal(read('/dev/mqueue/sandbox-attack'), undefined);
+  assert.equal(read(`/dev/mqueue/sandbox-attack-${process.pid}`), undefined);
 });
 
 row('c', 'ids, identities and names of snapshots as paths', async context => {
@@ -655,7 +656,7 @@ row('i', 'ESC and CR of names never reach a message or a log raw', async context
     () => sdk.files.text(`no${evil}`), () => sdk.run('true', { cwd: `no${evil}` }),
     () => sdk.snapshots.restore(evil), () => sdk.setNetworkPolicy([evil]), () => createSandbox({ provider: local(), id: evil }),
     () => local({ [evil]: 1 }), () => local({ isolation: evil }), () => local({ directory: `/no${evil}` , protect: [`../${evil}`] }),
-    () => sandbox.getPortUrl(3000, evil),
+    () => sandbox.getPortUrl(declared, evil),
   ];
   for (const [index, work] of failed.entries()) {
     const error = await Promise.resolve().then(work).then(() => undefined, reason => reason);

@@ -303,12 +303,15 @@ test('a test can lay out the machine before it boots', async (t) => {
 });
 
 test('pausing takes a while, and says so', async (t) => {
-  const { fake, sandbox } = await started(t, { pauseMs: 200 });
+  let over;
+  const pausing = new Promise((resolve) => (over = resolve));
+  const { fake, sandbox } = await started(t, { pauseTakes: () => pausing });
   const json = { 'x-api-key': fake.apiKey, 'content-type': 'application/json' };
   const work = fetch(`${fake.url}/sandboxes/${sandbox.sandboxID}/pause`, { method: 'POST', headers: json, body: '{}' });
   await until('it is pausing', () => fake.sandboxes.get(sandbox.sandboxID).state === 'pausing');
   const health = await fetch(`${fake.url}/health`, { headers: headersOf(sandbox) });
   assert.equal(health.status, 409);
+  over();
   const back = await fetch(`${fake.url}/v2/sandboxes/${sandbox.sandboxID}/connect`, { method: 'POST', headers: json, body: '{}' });
   assert.deepEqual([(await work).status, back.status], [204, 201]);
 });

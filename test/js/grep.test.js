@@ -9,6 +9,7 @@ import { patternFacts } from '../../js/pattern.js';
 
 const HIDDEN = 16;
 const FOLD = 128;
+const LINES = 512;
 
 function pack(files) {
   return Buffer.concat(
@@ -168,8 +169,12 @@ test('what is asked of the addon: literal, case, hidden files, extensions', asyn
   const sandbox = new Files(sample);
   await grep(sandbox, { pattern: 'Needle\\d', path: 'b', caseSensitive: false, includeHidden: true }, { extensions: ['.md'] });
   assert.equal(sandbox.calls[0].data, 'Needle');
-  assert.equal(sandbox.calls[0].flags, HIDDEN | FOLD);
+  assert.equal(sandbox.calls[0].flags, HIDDEN | FOLD | LINES);
   assert.deepEqual(sandbox.calls[0].extensions, ['.md']);
+  await grep(sandbox, { pattern: 'needle', path: 'b', contextLines: 1 });
+  assert.equal(sandbox.calls.at(-1).flags, 0);
+  await grep(sandbox, { pattern: 'a|b', path: 'b' });
+  assert.equal(sandbox.calls.at(-1).flags, 0);
 });
 
 test('isTextFile leaves files out before they count', async () => {

@@ -11,12 +11,15 @@ import { createSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
 import { native } from '../../js/load.js';
 import { childEnv } from '../helpers/child-env.js';
+import { freePort } from '../helpers/port.js';
+import { until } from '../helpers/workspace.js';
 
 const here = import.meta.dirname;
 const tree = path.join(here, '../..');
 const tools = path.join(tree, 'build/native');
 const root = process.getuid() === 0;
 const run = promisify(execFile);
+const declared = await freePort();
 
 spawnSync('make', ['-s', '-f', '.ci/native.mk', 'helpers'], { cwd: tree, stdio: 'inherit' });
 
@@ -79,12 +82,12 @@ const daily = {
   ],
   npm: ['mkdir p && cd p && npm init -y >/dev/null && npm pkg get version', '"1.0.0"'],
   'node with a server on a declared port': [
-    "node -e \"const s=require('http').createServer((q,r)=>r.end('up')).listen(3000,async()=>{" +
-      "console.log(await (await fetch('http://localhost:3000')).text());s.close()})\"",
+    `node -e "const s=require('http').createServer((q,r)=>r.end('up')).listen(${declared},async()=>{` +
+      `console.log(await (await fetch('http://localhost:${declared}')).text());s.close()})"`,
     'up',
   ],
   'node with another port': [
-    "node -e \"require('http').createServer().listen(3001).on('error',e=>console.log(e.code))\"",
+    `node -e "require('http').createServer().listen(${declared + 1}).on('error',e=>console.log(e.code))"`,
     'EACCES',
   ],
   'network interfaces': ['node -p "Object.keys(os.networkInterfaces()).length > 0"', 'true'],
@@ -115,7 +118,7 @@ const daily = {
 const bearers = [['with ids of others', { PATH: process.env.PATH }], ['with ids of their own, as root', {}]];
 for (const [name, env] of root ? bearers : bearers.slice(0, 1)) {
   test(`daily work, commands ${name}`, async () => {
-    const seen = await on(['--docker'], { options: { ports: [3000] }, commands: Object.values(daily).map(([line]) => line) }, env);
+    const seen = await on(['--docker'], { options: { ports: [declared] }, commands: Object.values(daily).map(([line]) => line) }, env);
     assert.equal(seen.metadata?.level, 'landlock', JSON.stringify(seen.error));
     Object.entries(daily).forEach(([what, [, want]], i) => {
       const { stdout, stderr } = seen.results[i];
@@ -141,11 +144,11 @@ test('commands can signal each other, and not the launcher', async () => {
 for (const abi of [1, 2, 3, 4, 5, 6]) {
   test(`a kernel with Landlock ABI ${abi}`, async () => {
     const seen = await on(['--no-userns', '--abi', String(abi)], {
-      options: { ports: [3000] },
+      options: { ports: [declared] },
       commands: [
         'mkdir a b; echo x > a/f; mv a/f b/f; cat b/f',
         'sleep 100 & kill $!; wait $!; echo $?',
-        "node -e \"const s=net.createServer(c=>c.end('up')).on('error',e=>console.log(e.code)).listen(3000,()=>net.connect(3000).on('data',d=>{console.log(''+d);s.close()}))\"",
+        `node -e "const s=net.createServer(c=>c.end('up')).on('error',e=>console.log(e.code)).listen(${declared},()=>net.connect(${declared}).on('data',d=>{console.log(''+d);s.close()}))"`,
         'echo long > t; truncate -s 2 t; cat t; python3 -c "import os; os.truncate(\'t\', 1)"; cat t',
       ],
     });
@@ -179,7 +182,7 @@ const kernels = [[], ['--abi', '5'], ['--abi', '3'], ['--abi', '1'], ['--without
 for (const more of kernels) {
   for (const [name, env] of root ? bearers : bearers.slice(0, 1)) {
     test(`attacks, commands ${name} ${more.join(' ')}`, async () => {
-      const options = { ports: [3000], readOnlyPaths: [tools] };
+      const options = { ports: [declared], readOnlyPaths: [tools] };
       const seen = await on(['--docker', ...more], { options, attack }, env);
       assert.match(seen.attacks?.at(-1) ?? '', /^done \d+$/, JSON.stringify(seen));
       assert.deepEqual(seen.attacks.slice(0, -1), []);
@@ -196,7 +199,7 @@ test('the attacks do work without isolation', async (t) => {
   for (const name of ['read secret', 'chmod', 'signal of host', 'ptrace of host', 'shmget', 'tcp', 'abstract socket']) {
     assert.ok(seen.attacks.includes(name), `${name} of ${seen.attacks}`);
   }
-  for (const folder of ['/tmp', '/var/tmp', '/dev/shm']) rmSync(path.join(folder, 'sandbox-attack'), { force: true });
+  await run(attack, ['forget', String(seen.pid)]);
 });
 
 const codes = { namespaces: 4, uid_map: 5, proc: 11, loopback: 15, binds: 9, workspace: 2, landlock: 20 };
@@ -261,7 +264,7 @@ test('a fork bomb is held and ends with the session', async (t) => {
   await sandbox.processes.start(
     'python3 -c "import os,time,signal\nsignal.signal(15,signal.SIG_IGN)\nwhile 1:\n try: os.fork()\n except OSError: time.sleep(0.01)"',
   );
-  while (count() < 150) await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(() => count() >= 150);
   assert.ok(uid > 65536);
   assert.ok(count() <= 210);
   await sandbox.stop();

@@ -1,6 +1,7 @@
 // Whatever happens to the host process, nothing of a session stays: no process,
 // no temporary folder.
-import '../helpers/private-mounts.js'; // others of this machine mount, too
+// In a mount namespace of its own: others on this machine mount things, too.
+import '../helpers/private-mounts.js';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -113,22 +113,25 @@ test('a fork bomb stops at its limit, and the sandbox can be used and ended', as
 });
 
 test('too many processes: the result says so', async () => {
-  await withLimits({ processes: 40 }, async sandbox => {
-    const result = await sandbox.run('i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i + 1)); done; exit 1', {
-      timeout: 20000,
-    });
-    assert.match(result.reason, /40 processes \(limits\.processes\)/);
-  });
+  // Unlike dash, bash tries again for half a minute.
+  await withLimits(
+    { processes: 40 },
+    async sandbox => {
+      const result = await sandbox.run('i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i + 1)); done; exit 1');
+      assert.match(result.reason, /40 processes \(limits\.processes\)/);
+    },
+    { shell: '/bin/sh' },
+  );
 });
 
 test('too many processes at level landlock, with ids of their own: the result says so', async t => {
   const { PATH } = process.env;
   process.env.PATH = '/usr/local/bin:/usr/bin:/bin';
-  const provider = local({ isolation: 'landlock', limits: { processes: 40 } });
+  const provider = local({ isolation: 'landlock', shell: '/bin/sh', limits: { processes: 40 } });
   const sandbox = await createSandbox({ provider }).finally(() => (process.env.PATH = PATH));
   try {
     if (sandbox.metadata.uidMode !== 'range') return t.skip('the kernel counts those of others, too');
-    const result = await sandbox.run('i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i + 1)); done; exit 1', { timeout: 20000 });
+    const result = await sandbox.run('i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i + 1)); done; exit 1');
     assert.match(result.reason, /40 processes \(limits\.processes\)/);
   } finally {
     await sandbox.stop();

@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { createSandbox } from 'sandbox-sdk-native';
+import { createSandbox, withSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 import { childEnv } from '../helpers/child-env.js';
@@ -87,6 +87,27 @@ test('env: of every command, below the sandbox’s and the call’s own', async 
   const sandbox = await createSandbox({ provider: local({ env: { A: 'provider', B: 'provider', C: 'provider', N: 5 } }), env: { B: 'sandbox', C: 'sandbox' } });
   assert.equal(await text(sandbox, 'echo $A $B $C $N', { env: { C: 'call' } }), 'provider sandbox call 5');
   await sandbox.stop();
+});
+
+test('env: HOME and TMPDIR of this machine mean the session’s own, where it does not have those folders', async () => {
+  const { HOME, TMPDIR } = process.env;
+  const home = folder('home', 0o777);
+  const line = 'touch "$HOME/a" "$TMPDIR/b" && echo "$HOME|$TMPDIR"';
+  try {
+    process.env.HOME = process.env.TMPDIR = home;
+    const env = { HOME: home, TMPDIR: home };
+    await withSandbox({ provider: local(), env }, async sandbox => {
+      const { stdout, stderr } = await sandbox.run(line);
+      assert.equal((await sandbox.run(line, { env })).stdout, stdout);
+      assert.ok(!stdout.split(/[|\n]/).includes(home), stdout + stderr);
+      assert.equal((await sandbox.run('echo $HOME', { env: { HOME: '/tmp' } })).stdout, '/tmp\n');
+    });
+    await withSandbox({ provider: local({ readWritePaths: [home] }), env }, async sandbox => {
+      assert.equal((await sandbox.run('echo "$HOME|$TMPDIR"')).stdout, `${home}|${home}\n`);
+    });
+  } finally {
+    for (const [name, value] of Object.entries({ HOME, TMPDIR })) value === undefined ? delete process.env[name] : (process.env[name] = value);
+  }
 });
 
 test('isolation: full is refused or full, none runs on the machine itself', async () => {

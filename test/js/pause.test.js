@@ -4,12 +4,24 @@ import { test } from 'node:test';
 import { createSandbox, supports, withSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
 import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
+import { until, withinLimit } from '../helpers/workspace.js';
 
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 
-async function until(check, what) {
-  for (let i = 0; i < 1000 && !check(); i++) await sleep(10);
-  assert.ok(check(), String(what?.()));
+/** Waits for what `process` has printed; a failure tells it. */
+async function untilPrinted(process, check) {
+  await until(() => check(process.stdout)).catch(error => assert.fail(`${error.message}, in ${JSON.stringify(process.stdout)}`));
+}
+
+/** Waits until it prints no more for a while: what was on its way may still come. */
+async function untilStill(process) {
+  let length;
+  await until(async () => {
+    ({ length } = process.stdout);
+    await sleep(200);
+    return process.stdout.length === length;
+  });
+  return length;
 }
 
 const ticker = 'while :; do echo x; sleep 0.02; done';
@@ -24,10 +36,7 @@ for (const isolation of ['full', 'none']) {
       await until(() => process.stdout.length > 0);
       await sandbox.pause();
       await sandbox.pause();
-      await sleep(50);
-      const { length } = process.stdout;
-      await sleep(200);
-      assert.equal(process.stdout.length, length);
+      const length = await untilStill(process);
       await sandbox.files.write('a', 'files work');
       assert.equal(await sandbox.files.text('a'), 'files work');
       await sandbox.resume();
@@ -48,7 +57,7 @@ for (const isolation of ['full', 'none']) {
         assert.deepEqual({ exitCode, killed, timedOut }, { exitCode: 137, killed: true, timedOut: false });
       }
       await sandbox.resume();
-      while (!(await sandbox.files.exists('2'))) await sleep(10);
+      await until(() => sandbox.files.exists('2'));
       assert.equal((await sandbox.run('ls')).stdout, '2\n');
       await sandbox.destroy();
       assert.equal((await runs[1]).killed, true);
@@ -57,15 +66,17 @@ for (const isolation of ['full', 'none']) {
 
   test(`${isolation}: commands and time limits wait for the end of the pause`, async () => {
     await withSandbox({ provider: provider() }, async sandbox => {
-      await sandbox.pause();
-      const run = sandbox.run('echo later', { timeout: 2000 });
-      const start = sandbox.processes.start('cat');
-      assert.equal(await Promise.race([run, start, sleep(2500).then(() => 'waits')]), 'waits');
-      await sandbox.resume();
-      const { stdout, timedOut } = await run;
-      assert.equal(stdout, 'later\n');
-      assert.equal(timedOut, false);
-      assert.equal(await (await start).kill(), true);
+      const pausedFor = async timeout => {
+        await sandbox.pause();
+        const run = sandbox.run('echo later', { timeout });
+        const start = sandbox.processes.start('cat');
+        assert.equal(await Promise.race([run, start, sleep(timeout + 200).then(() => 'waits')]), 'waits');
+        await sandbox.resume();
+        assert.equal(await (await start).kill(), true);
+        return run;
+      };
+      const { stdout, timedOut } = await withinLimit(pausedFor, result => !result.timedOut, 400);
+      assert.deepEqual([stdout, timedOut], ['later\n', false]);
     });
   });
 
@@ -89,11 +100,11 @@ for (const isolation of ['full', 'none']) {
         'test -t 0 && test -t 2 && stty size && echo $TERM; trap "stty size" WINCH; echo ready; while :; do sleep 0.02; done',
         { pty: { cols: 100, rows: 30 } },
       );
-      await until(() => process.stdout.includes('ready'));
+      await untilPrinted(process, text => text.includes('ready'));
       assert.match(process.stdout, /^30 100\r\nxterm-256color\r\n/);
       await assert.rejects(process.resize(0, 10), { code: 'invalid_input' });
       await process.resize(33, 44);
-      await until(() => process.stdout.includes('44 33'));
+      await untilPrinted(process, text => text.includes('44 33'));
       // A shell that runs a trap just then takes the first one for the trap's command.
       const ended = process.wait();
       await until(async () => {
@@ -109,15 +120,15 @@ for (const isolation of ['full', 'none']) {
   test(`${isolation}: a shell at a terminal`, async () => {
     await withSandbox({ provider: provider() }, async sandbox => {
       const shell = await sandbox.processes.start(['sh', '-i'], { pty: true, env: { PS1: '$ ' } });
-      await until(() => shell.stdout === '$ ', () => JSON.stringify(shell.stdout));
+      await untilPrinted(shell, text => text === '$ ');
       await shell.write('echo $((6 * 7))\n');
-      await until(() => shell.stdout.includes('\n42'), () => JSON.stringify(shell.stdout));
+      await untilPrinted(shell, text => text.includes('\n42'));
       await shell.write("sh -c 'echo started; exec sleep 1000'\n");
-      await until(() => shell.stdout.includes('\nstarted'), () => JSON.stringify(shell.stdout));
+      await untilPrinted(shell, text => text.includes('\nstarted'));
       await shell.signal('INT');
-      await until(() => shell.stdout.endsWith('\n$ '), () => JSON.stringify(shell.stdout));
+      await untilPrinted(shell, text => text.endsWith('\n$ '));
       await shell.write('echo again\n');
-      await until(() => shell.stdout.includes('\nagain'), () => JSON.stringify(shell.stdout));
+      await untilPrinted(shell, text => text.includes('\nagain'));
       await shell.closeStdin();
       assert.equal((await shell.wait()).timedOut, false);
       assert.equal(await shell.signal('TERM'), false);

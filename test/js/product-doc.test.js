@@ -1,9 +1,13 @@
 // The Local code blocks of the product's Mastra page, with a scripted model in
 // place of the named one.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 import { Agent } from '@mastra/core/agent';
 import { Workspace, WORKSPACE_TOOLS, createWorkspaceTools } from '@mastra/core/workspace';
+import { isSandboxError, providerFromEnvironment } from 'sandbox-sdk-native';
 import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
 import { local } from 'sandbox-sdk-native/local';
 import { scriptedModel } from '../examples/scripted-model.js';
@@ -91,21 +95,92 @@ test('a read-only filesystem still runs commands', async () => {
   await workspace.destroy();
 });
 
+// Streamed output, stdin, cancellation, time limits, look-up, stop, resume, destroy.
 test('use only the sandbox adapter', async () => {
-  const sandbox = createMastraSandbox({ provider: local() });
+  const sandbox = createMastraSandbox({ provider: local({ ports: [3000] }), ports: [3000] });
   const workspace = new Workspace({ sandbox });
   await workspace.init();
-  const { stdout } = await workspace.sandbox.executeCommand('echo', ['only the sandbox']);
+  let streamed = '';
+  const { stdout } = await workspace.sandbox.executeCommand('echo', ['only the sandbox'], { onStdout: text => (streamed += text) });
   assert.equal(stdout, 'only the sandbox\n');
+  assert.equal(streamed, stdout);
+  assert.deepEqual(Object.keys(await createWorkspaceTools(workspace)).filter(name => /file|grep|mkdir|delete/.test(name)), []);
+  assert.doesNotMatch(sandbox.getInstructions(), /file tools/, 'there are none of ours');
+
+  const greeting = await sandbox.processes.spawn('read name; echo hello $name; exec sleep 1000');
+  await greeting.sendStdin('you\n');
+  while (greeting.stdout === '') await new Promise(resolve => setTimeout(resolve, 5));
+  assert.equal(greeting.stdout, 'hello you\n');
+  assert.equal(await sandbox.processes.get(greeting.pid), greeting);
+  assert.deepEqual((await sandbox.processes.list()).map(({ pid, running }) => [pid, running]), [[greeting.pid, true]]);
+  assert.equal(await greeting.kill(), true);
+  assert.equal((await greeting.wait()).killed, true);
+
+  const late = await sandbox.executeCommand('sleep 1000', [], { timeout: 100 });
+  assert.deepEqual([late.exitCode, late.timedOut], [124, true]);
+  const controller = new AbortController();
+  const stopping = sandbox.executeCommand('echo kept > kept; sleep 1000', [], { abortSignal: controller.signal });
+  while (!(await sandbox.sandboxSdk.files.exists('kept'))) await new Promise(resolve => setTimeout(resolve, 5));
+  controller.abort();
+  assert.equal((await stopping).killed, true);
+
+  await sandbox._stop();
+  assert.equal(sandbox.status, 'stopped');
+  assert.equal((await sandbox.executeCommand('cat kept')).stdout, 'kept\n', 'the next use resumes it');
   await workspace.destroy();
+  assert.equal(sandbox.status, 'destroyed');
 });
 
-test('access the normalized sandbox', async () => {
-  const workspace = createMastraWorkspace({ provider: local() });
+test('access ports and the normalized sandbox', async () => {
+  const workspace = createMastraWorkspace({ provider: local({ ports: [4000] }), ports: [3000] });
   await workspace.init();
+  for (const port of [3000, 4000]) {
+    await workspace.filesystem.writeFile('/server.js', `require('http').createServer((q, a) => a.end('at ${port}')).listen(${port})`);
+    const server = await workspace.sandbox.processes.spawn('node server.js');
+    const url = await workspace.sandbox.getPortUrl(port);
+    let text = '';
+    while (text !== `at ${port}`) text = await fetch(url).then(answer => answer.text(), () => '');
+    await server.kill();
+  }
+  await assert.rejects(workspace.sandbox.getPortUrl(5000), /port 5000 is not declared \(declared are 4000, 3000\): add it to the ports option/);
   await workspace.sandbox.sandboxSdk.files.write('READY', 'yes\n');
   assert.equal(await workspace.filesystem.readFile('/READY', { encoding: 'utf-8' }), 'yes\n');
   await workspace.destroy();
+});
+
+test('choose a provider: those of later versions say so', async () => {
+  for (const name of ['daytona', 'vercel', 'upstash']) {
+    const { [name]: factory } = await import(`sandbox-sdk-native/${name}`);
+    assert.throws(
+      () => createMastraWorkspace({ provider: factory({ runtime: 'node24' }) }),
+      error => isSandboxError(error, 'unsupported') && error.message.startsWith(`${name}() is not part of this version`) && /local\(\) and e2b\(\)/.test(error.message),
+    );
+    await assert.rejects(providerFromEnvironment({}, { SANDBOX_PROVIDER: name }), new RegExp(`"${name}".*local, e2b`));
+  }
+});
+
+// The other page's own sandbox on the server's machine, and ours in its place.
+test('a sandbox callback: local, a folder for each session below a root', async t => {
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'sessions-'));
+  t.after(() => fs.rmSync(root, { recursive: true, force: true }));
+  const callbacks = {
+    directory: ctx =>
+      createMastraSandbox({ id: ctx.sessionId, provider: local({ directory: path.join(root, ctx.sessionId) }), env: { HOME: os.homedir() } }),
+    root: ctx => createMastraSandbox({ id: ctx.sessionId, provider: local({ root }), env: { HOME: os.homedir() } }),
+  };
+  for (const [name, callback] of Object.entries(callbacks)) {
+    const sandbox = callback({ sessionId: `by-${name}` });
+    assert.equal(sandbox.status, 'pending', 'started by its first command');
+    const first = await sandbox.executeCommand('touch "$HOME/.tool" && echo work > work && pwd');
+    assert.equal(first.stdout, `${sandbox.workingDirectory}\n`, first.stderr);
+    await sandbox._stop();
+    if (name === 'root') await sandbox._lease.leave();
+    const next = callback({ sessionId: `by-${name}` });
+    assert.equal((await next.executeCommand('cat', ['work'])).stdout, 'work\n');
+    await next._destroy();
+    await sandbox._destroy();
+  }
+  assert.deepEqual(fs.readdirSync(root), ['by-directory'], 'a given folder stays, one of ours goes');
 });
 
 // The E2B tab of the page, with the variables that E2B's own package reads.

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { attempts, bait, kinds, open, root } from '../helpers/attempts.js';
+import { attempts, bait, declared, kinds, open, root } from '../helpers/attempts.js';
 import { until } from '../helpers/workspace.js';
 
 const readme = fs.readFileSync(path.join(import.meta.dirname, '../../README.md'), 'utf8');
@@ -118,7 +118,7 @@ const meanings = {
       for (const name of ['tcp', 'tcp to ::1', 'tcp fast open', 'mptcp', 'udp to host', 'metadata', 'udp', 'bind any', 'listen without bind']) {
         assert.notEqual(tried.get(name), 'worked', name);
       }
-      const code = "net.createServer().on('error', e => console.log(e.code)).listen(3000, function () { console.log('up'); this.close(); })";
+      const code = `net.createServer().on('error', e => console.log(e.code)).listen(${declared}, function () { console.log('up'); this.close(); })`;
       const { stdout } = await workspace.sandbox.executeCommand(`"${process.execPath}" -e "${code}"`);
       if (stdout) assert.equal(stdout, Number(facts.landlockAbi) >= 4 ? 'up\n' : 'EACCES\n');
       const listener = `:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 0A`;

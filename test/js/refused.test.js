@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { createSandbox, isSandboxError } from 'sandbox-sdk-native';
+import * as core from '@mastra/core/workspace';
+import { createSandbox, isSandboxError, supports, withSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
-import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
+import { createMastraSandbox, createMastraWorkspace, SandboxSdkFilesystem } from 'sandbox-sdk-native/mastra';
 
 const outer = fs.mkdtempSync(path.join(tmpdir(), 'refused-'));
 const scratch = path.join(outer, 'tmp');
@@ -160,6 +161,25 @@ test('options of a sandbox', () => {
   refused(() => createMastraWorkspace(), /provider/);
   refused(() => createMastraWorkspace(5), /must be an object/);
   refused(() => createSandbox(), /provider/);
+});
+
+test('what a newcomer writes by mistake is told what to write', async () => {
+  const workspace = createMastraWorkspace({ provider: local() });
+  refused(() => supports(workspace, 'files'), /workspace\.sandbox/);
+  refused(() => new SandboxSdkFilesystem({}), /sandbox must be what createMastraSandbox\(\)/);
+  refused(() => new SandboxSdkFilesystem({ sandbox: new core.LocalSandbox() }), /createMastraSandbox\(\)/);
+  await withSandbox({ provider: local(), workingDirectory: 'sub' }, async sandbox => {
+    const says = async (call, code, pattern) =>
+      assert.rejects(call, error => isSandboxError(error, code) && (assert.match(error.message, pattern), true));
+    await says(sandbox.run('ls', ['-l']), 'invalid_input', /\["ls", "-l"\]/);
+    await says(sandbox.processes.start('ls', ['-l']), 'invalid_input', /one array/);
+    const at = sandbox.cwd.replace(/\/sub$/, '');
+    await says(sandbox.files.read('none'), 'not_found', new RegExp(`^${at}/sub/none does not exist`));
+    await says(sandbox.files.list(`${at}/none`), 'not_found', new RegExp(`^${at}/none does not exist`));
+    await says(sandbox.files.mkdir('a/b', { recursive: false }), 'not_found', new RegExp(`^The folder ${at}/sub/a does not exist`));
+    await says(sandbox.files.write('/usr/x', ''), 'permission', new RegExp(`^/usr/x .* The workspace is ${at}\\.$`));
+  });
+  await workspace.destroy();
 });
 
 test('arguments of calls: refused before the sandbox starts', async () => {

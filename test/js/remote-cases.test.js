@@ -70,7 +70,7 @@ async function refused(promise, expected, server = fake) {
 scenario('RC-1', 'a process of before is found, read to its end and killed by another instance', async () => {
   const first = createMastraSandbox({ provider: provider(), id: 'rc-1' });
   await first.start();
-  const handle = await first.processes.spawn('for i in $(seq 1 6); do echo $i; sleep 0.2; done; exit 5');
+  const handle = await first.processes.spawn('for i in $(seq 1 6); do echo $i; until [ $i != 3 ] || [ -e go ]; do sleep 0.1; done; done; exit 5');
   const other = await first.processes.spawn('echo up; exec sleep 900');
   await until(() => handle.stdout.includes('2\n'));
   const second = createMastraSandbox({ provider: provider(), id: 'rc-1' });
@@ -78,6 +78,7 @@ scenario('RC-1', 'a process of before is found, read to its end and killed by an
   const list = await second.processes.list();
   assert.match(list.find(one => one.pid === handle.pid).command, /seq 1 6/);
   const again = await second.processes.get(handle.pid);
+  await second.executeCommand('touch go');
   const result = await again.wait();
   assert.deepEqual([result.exitCode, result.stdout], [5, tail([1, 2, 3, 4, 5, 6])]);
   assert.equal(await second.processes.kill(other.pid), true);
@@ -208,7 +209,8 @@ scenario('NET-5', 'an aborted command is not sent again, and leaves nothing', ()
       onStdout: () => body.abort(),
     });
     assert.deepEqual([(await second).exitCode, (await second).killed], [137, true]);
-    assert.equal((await sandbox.executeCommand('pgrep -f "sleep 90[12]"')).stdout, '');
+    // The kernel takes a moment to end what was killed.
+    await until(async () => (await sandbox.executeCommand('pgrep -f "sleep 90[12]"')).stdout === '');
     assert.deepEqual(await sandbox.processes.list(), []);
   }));
 
@@ -527,7 +529,7 @@ scenario('RB-1', 'background jobs, here-documents and readers of stdin do not ha
     assert.deepEqual(await run('cat'), [0, '']);
     assert.deepEqual(await run('read line; echo "[$line]"'), [0, '[]\n']);
     assert.deepEqual(await run('python3 -m http.server 8766 --bind 127.0.0.1 >/dev/null 2>&1 & echo started'), [0, 'started\n']);
-    assert.equal((await sandbox.executeCommand('pgrep -fc "^sleep 90[67]"')).stdout, '2\n');
+    await until(async () => (await sandbox.executeCommand('pgrep -fc "^sleep 90[67]"')).stdout === '2\n');
   }));
 
 // ---- hostile answers
@@ -551,7 +553,7 @@ scenario('redirect', 'to a metadata address is an error on both planes, and not 
 scenario('foreign host', 'a domain that is not the service’s gets no token', async () => {
   for (const domain of ['evil.example', 'e2b.app.evil.example', 'xe2b.app', '169.254.169.254', 'a b', 'e2b.app/..', 'E2B.APP@evil.example']) {
     const fault = fake.fault({ match: creates, patch: one => ({ ...one, domain }) });
-    await refused(createSandbox({ provider: provider({ sandboxUrl: undefined, requestTimeout: 3000 }) }), { code: 'provider_error', words: /domain/ });
+    await refused(createSandbox({ provider: provider({ sandboxUrl: undefined, requestTimeout: 30_000 }) }), { code: 'provider_error', words: /domain/ });
     fault.remove();
   }
   assert.deepEqual([...fake.sandboxes.values()].filter(one => one.state === 'running'), []);
@@ -560,7 +562,7 @@ scenario('foreign host', 'a domain that is not the service’s gets no token', a
 scenario('endless headers', 'end with an error', () =>
   use(async sandbox => {
     for (const [match, work] of [
-      [creates, () => createSandbox({ provider: provider({ requestTimeout: 5000 }) })],
+      [creates, () => createSandbox({ provider: provider({ requestTimeout: 30_000 }) })],
       [{ rpc: 'Start' }, () => sandbox.sandboxSdk.run('true')],
     ]) {
       const fault = fake.fault({ match, times: 9, endlessHeaders: true });

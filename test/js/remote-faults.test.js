@@ -69,7 +69,7 @@ test('a background command whose stream is cut again and again loses nothing', (
 test('a later host lists, follows, awaits and kills what an earlier one started', async () => {
   const first = createMastraSandbox({ provider: provider(), id: 'hosts' });
   await first.start();
-  const handle = await first.processes.spawn('for i in $(seq 1 8); do echo line $i; sleep 0.25; done; exit 9');
+  const handle = await first.processes.spawn('for i in $(seq 1 8); do echo line $i; until [ $i != 3 ] || [ -e go ]; do sleep 0.1; done; done; exit 9');
   const other = await first.processes.spawn('echo up; sleep 1000');
   await until(() => handle.stdout.includes('line 2'));
 
@@ -82,6 +82,7 @@ test('a later host lists, follows, awaits and kills what an earlier one started'
   );
   assert.match(listed.find(one => one.pid === handle.pid).command, /line \$i/);
   const again = await second.processes.get(handle.pid);
+  await second.executeCommand('touch go');
   const result = await again.wait();
   assert.equal(result.exitCode, 9);
   assert.equal(result.stdout, Array.from({ length: 8 }, (_, i) => `line ${i + 1}\n`).join(''));
@@ -112,7 +113,8 @@ test('an abort ends the tree, settles at once and asks for nothing more', () =>
     const running = sandbox.executeCommand('echo up; sleep 60 & sleep 60', [], { abortSignal: controller.signal, onStdout: () => controller.abort() });
     const result = await running;
     assert.deepEqual([result.exitCode, result.killed, result.stdout], [137, true, 'up\n']);
-    assert.equal((await sandbox.executeCommand('pgrep -x sleep')).stdout, '');
+    // The kernel takes a moment to end what was killed.
+    await until(async () => (await sandbox.executeCommand('pgrep -x sleep')).stdout === '');
   }));
 
 test('429: waits as told; too long a wait and none are told', () =>

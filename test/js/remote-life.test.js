@@ -98,7 +98,7 @@ test('one that is removed elsewhere while it is stopped is made anew', async () 
   const sandbox = createMastraSandbox({ provider: provider(), id: 'removed' });
   await sandbox.start();
   await sandbox._stop();
-  fake.expire(sandbox.getInfo().metadata.sandboxId);
+  await fake.expire(sandbox.getInfo().metadata.sandboxId);
   await fetch(`${fake.url}/sandboxes/${sandbox.getInfo().metadata.sandboxId}`, { method: 'DELETE', headers: { 'x-api-key': fake.apiKey } });
   assert.deepEqual(await sandbox.start(), { outcome: 'created' });
   await sandbox._destroy();
@@ -108,7 +108,7 @@ test('one that expired between two commands is made again by the next, which run
   const sandbox = createMastraSandbox({ provider: provider() });
   await sandbox.start();
   const old = sandbox.getInfo().metadata.sandboxId;
-  fake.expire(old);
+  await fake.expire(old);
   assert.equal((await sandbox.executeCommand('echo once >> log; cat log')).stdout, 'once\n');
   assert.notEqual(sandbox.getInfo().metadata.sandboxId, old);
   assert.equal(sandbox.status, 'running');
@@ -122,7 +122,7 @@ test('one that ends in the midst of a command: an error that says so, with the o
   const seen = [];
   const running = sandbox.executeCommand('echo before; sleep 600', [], { onStdout: text => seen.push(text) });
   await until(() => seen.length > 0);
-  fake.expire(sandbox.getInfo().metadata.sandboxId);
+  await fake.expire(sandbox.getInfo().metadata.sandboxId);
   await assert.rejects(running, error => {
     assert.match(error.message, /has ended/);
     assert.doesNotMatch(error.message, /<html/i);

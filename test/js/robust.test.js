@@ -156,7 +156,9 @@ test('what would wait for itself inside onFirstCreate is a conflict', async () =
 });
 
 test('the same on the Mastra surface', async () => {
+  let go;
   let later;
+  const gone = new Promise(resolve => (go = resolve));
   const workspace = createMastraWorkspace({
     provider: providerOf(),
     async onFirstCreate() {
@@ -164,14 +166,13 @@ test('the same on the Mastra surface', async () => {
       for (const name of ['start', '_start', 'stop', '_stop', 'destroy', '_destroy']) await conflict(sandbox[name]());
       await conflict(sandbox.sandboxSdk.destroy());
       assert.equal((await sandbox.executeCommand('echo fine')).stdout, 'fine\n');
-      later = () => sandbox._stop();
-      setTimeout(() => (later = later()), 300);
+      later = gone.then(() => sandbox._stop());
     },
   });
   await workspace.init();
   assert.equal(workspace.sandbox.status, 'running');
   // The context of the hook outlives it, the refusal does not.
-  await until(() => typeof later !== 'function');
+  go();
   await later;
   assert.equal(workspace.sandbox.status, 'stopped');
   await workspace.destroy();

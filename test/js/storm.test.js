@@ -1,7 +1,8 @@
 // Many sessions at once that do what comes to mind, and hosts that are killed in
 // the middle of it: nothing is stuck, nothing is left, memory stays flat. The
 // deep checks set SBX_STORM_SESSIONS, SBX_STORM_SECONDS and SBX_STORM_KILLS.
-import '../helpers/private-mounts.js'; // others of this machine mount, too
+// In a mount namespace of its own: others on this machine mount things, too.
+import '../helpers/private-mounts.js';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createSandbox, isSandboxError } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
+import { until } from '../helpers/workspace.js';
 
 async function out(sandbox, command) {
   const { stdout, stderr, exitCode } = await sandbox.run(command);
@@ -194,6 +195,6 @@ test('nothing of a template is left when the process is killed', async () => {
   assert.throws(() =>
     execFileSync(process.execPath, ['--input-type=module', '-e', script], { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' }),
   );
-  while (fs.readdirSync(folder).length > 0) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => fs.readdirSync(folder).length === 0);
   fs.rmdirSync(folder);
 });

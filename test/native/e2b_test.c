@@ -695,11 +695,132 @@ static void test_terminal(void** state) {
   close_state(s);
 }
 
+static void test_watch(void** state) {
+  struct sbx_service_state* s = open_running("0.6.10");
+  size_t piece = *(size_t*) *state;
+  struct rig rig;
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w/x", true), piece);
+  rig_expect(&rig, "open 1 POST " ENVD "/filesystem.Filesystem/WatchDir "
+                   "\\00\\00\\00\\00 {\"path\":\"/w/x\",\"recursive\":true}\n");
+  assert_false(rig.flags & SBX_HTTP_IDEMPOTENT);
+  stream_head(&rig);
+  frame(&rig, 0, "{\"start\":{}}");
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"a\",\"type\":\"EVENT_TYPE_CREATE"
+                 "\"}}");
+  frame(&rig, 0, "{\"keepalive\":{}}");
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"b/c\",\"type\":\"EVENT_TYPE_CHMOD"
+                 "\",\"entry\":{}}, \"new\":1}");
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"b\",\"type\":\"EVENT_TYPE_NEW\"}}");
+  rig_expect(&rig, "emit 9 \nemit 10 \\01a\nemit 10 \\05b/c\n");
+  frame(&rig, 2, "{\"error\":{\"code\":\"unavailable\",\"message\":\"gone\"}}");
+  rig_expect(&rig, "done unavailable\n");
+  assert_int_not_equal(rig.error.sys, 0);
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w", false), piece);
+  rig_expect(&rig, "open 1 POST " ENVD "/filesystem.Filesystem/WatchDir "
+                   "\\00\\00\\00\\00\\0d{\"path\":\"/w\"}\n");
+  stream_head(&rig);
+  frame(&rig, 2, "{\"error\":{\"code\":\"not_found\",\"message\":\"path\"}}");
+  rig_expect(&rig, "done not_found\n");
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w", false), piece);
+  stream_head(&rig);
+  frame(&rig, 0, "{\"filesystem\":{\"name\":\"early\"}}");
+  assert_int_equal(rig.error.code, SBX_E_PROVIDER);
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_watch(s, "/w", false), piece);
+  stream_head(&rig);
+  frame(&rig, 0, "{\"start\":{}}");
+  rig_event(&rig, SBX_STEP_END, 1);
+  assert_int_equal(rig.error.code, SBX_E_UNAVAILABLE);
+  rig_end(&rig);
+  close_state(s);
+
+  s = open_running("0.1.1");
+  rig_start(&rig, sbx_e2b_watch(s, "/w", true), piece);
+  rig_expect(&rig, "done unsupported\n");
+  rig_end(&rig);
+  close_state(s);
+}
+
+static struct sbx_machine* attach_to(struct sbx_service_state* s,
+                                     uint32_t pid) {
+  const struct sbx_attach_spec spec = {.pid = pid};
+
+  return sbx_e2b_attach(s, &spec);
+}
+
+/* Beside another stream: input alone, by pid. */
+static void test_input_only(void** state) {
+  const struct sbx_attach_spec spec = {.pid = 9, .input_only = true};
+  struct sbx_service_state* s = open_running("0.6.10");
+  size_t piece = *(size_t*) *state;
+  struct rig rig;
+
+  rig_start(&rig, sbx_e2b_attach(s, &spec), piece);
+  rig_expect(&rig, "");
+  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+  rig_expect(&rig, "open 2 POST " ENVD "/process.Process/SendInput {\"process\":"
+                   "{\"pid\":9},\"input\":{\"stdin\":\"YQ==\"}}\n");
+  rig_answer(&rig, 200, "{}");
+  rig_expect(&rig, "emit 6 \\01\\00\\00\\00\n");
+  rig_input(&rig, SBX_INPUT_EOF, NULL, 0);
+  rig_expect(&rig, "open 3 POST " ENVD "/process.Process/CloseStdin {\"process\":"
+                   "{\"pid\":9}}\n");
+  rig_answer(&rig, 200, "{}");
+  rig_expect(&rig, "");
+  rig_end(&rig);
+
+  rig_start(&rig, sbx_e2b_attach(s, &spec), piece);
+  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+  rig.log.len = 0;
+  rig_answer(&rig, 404, "{\"code\":\"not_found\",\"message\":\"no\"}");
+  rig_expect(&rig, "done conflict\n");
+  rig_end(&rig);
+  close_state(s);
+
+  s = open_running("0.5.1");
+  rig_start(&rig, sbx_e2b_attach(s, &spec), piece);
+  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+  rig_expect(&rig, "open 2 POST " ENVD "/process.Process/SendInput {\"process\":"
+                   "{\"pid\":9},\"input\":{\"stdin\":\"MQph\"}}\n");
+  rig_end(&rig);
+  close_state(s);
+}
+
+/* Nobody knows whether it arrived: it is not told as written. */
+static void test_input_broken(void** state) {
+  struct sbx_start_spec spec = echo_spec;
+  struct sbx_service_state* s = open_running("0.6.10");
+  size_t piece = *(size_t*) *state;
+  struct rig rig;
+
+  spec.stdin_pipe = true;
+  start_process(&rig, s, &spec, piece);
+  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+  rig.log.len = 0;
+  rig_event(&rig, SBX_STEP_FAILED, 2);
+  rig_expect(&rig, "done unavailable\n");
+  rig_end(&rig);
+  start_process(&rig, s, &spec, piece);
+  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+  rig.log.len = 0;
+  assert_int_equal(rig_head(&rig, rig.opened, 502, NULL, NULL), 0);
+  rig_expect(&rig, "done unavailable\n");
+  assert_int_not_equal(rig.error.sys, 0);
+  rig_end(&rig);
+  close_state(s);
+}
+
 static void test_attach(void** state) {
   struct sbx_service_state* s = open_running("0.6.10");
   struct rig rig;
 
-  rig_start(&rig, sbx_e2b_attach(s, 77), *(size_t*) *state);
+  rig_start(&rig, attach_to(s, 77), *(size_t*) *state);
   rig_expect(&rig, "open 1 POST " ENVD "/process.Process/Connect \\00\\00\\00\\00"
                    "\\16{\"process\":{\"pid\":77}}\n");
   stream_head(&rig);
@@ -984,7 +1105,7 @@ static struct sbx_machine* make_start(struct sbx_service_state* s) {
   return sbx_e2b_start(s, &echo_spec);
 }
 static struct sbx_machine* make_attach(struct sbx_service_state* s) {
-  return sbx_e2b_attach(s, 5);
+  return attach_to(s, 5);
 }
 static struct sbx_machine* make_upload(struct sbx_service_state* s) {
   return sbx_e2b_upload(s, "/x", "y", 1);
@@ -1069,6 +1190,9 @@ int main(void) {
       CUTS(test_input_refused),
       CUTS(test_terminal),
       CUTS(test_attach),
+      CUTS(test_input_only),
+      CUTS(test_input_broken),
+      CUTS(test_watch),
       CUTS(test_stream_errors),
       CUTS(test_start_refused),
       CUTS(test_hostile_streams),

@@ -28,7 +28,7 @@
 
 #define KIT __attribute__((unused)) static
 
-enum { KIT_BASE = 0x6e000000, KIT_INNER = 1000, KIT_PATIENCE_MS = 20000 };
+enum { KIT_BASE = 0x6e000000, KIT_INNER = 1000, KIT_PATIENCE_MS = 60000 };
 
 struct kit {
   uv_loop_t loop;
@@ -303,6 +303,12 @@ KIT void kit_wait(struct kit* k, struct kit_run* r) {
 KIT void kit_shell(struct kit* k, struct kit_run* r, const char* script) {
   kit_spawn(k, r, script, false, 0);
   kit_wait(k, r);
+}
+
+/* Until its stdout, which has to be listened to, begins. */
+KIT void kit_until_text(struct kit* k, const struct kit_run* r) {
+  while (r->text[0] == NULL && !r->done) uv_run(&k->loop, UV_RUN_ONCE);
+  assert_non_null(r->text[0]);
 }
 
 KIT void kit_assert_output(struct kit_run* r, int stream, const char* text) {

@@ -121,11 +121,11 @@ static void turn_until(struct life* l, const bool* flag) {
   while (!*flag) uv_run(&l->loop, UV_RUN_ONCE);
 }
 
-static void run_command(struct life* l) {
+static void run_command(struct life* l, bool terminal) {
   const char* argv[] = {"/bin/sh", "-c", "cat; seq 1 20000; echo x >&2"};
   struct sbx_process_spec spec = {
       .argv = argv, .argc = 3, .stdin_pipe = true, .timeout_ms = 10000,
-      KIT_SPEC};
+      .columns = terminal ? 80 : 0, .rows = 24, KIT_SPEC};
   struct kit_run r = {0};
   struct sbx_process_events events = {&r, kit_on_spawn, kit_on_bytes, NULL,
                                       kit_on_exit};
@@ -136,13 +136,17 @@ static void run_command(struct life* l) {
     assert_null(r.process);
     return;
   }
-  sbx_process_write(r.process, "in", 2, NULL, NULL);
-  sbx_process_close_stdin(r.process);
+  if (terminal) turn_until(l, &r.spawned);
+  sbx_process_write(r.process, "in\n", 3, NULL, NULL);
+  if (sbx_process_close_stdin(r.process) != 0)
+    assert_int_equal(sbx_process_close_stdin(r.process), 0);
   turn_until(l, &r.done);
+  assert_false(r.result.timed_out);
   sbx_process_close(r.process);
 }
 
-/* Fails the n-th call from `from` on (0: the start, 1: the command). */
+/* Fails the n-th call from `from` on (0: the start, 1: the command, 2: one with
+ * a terminal). */
 static bool live(int n, int from) {
   struct life l = {0};
 
@@ -154,11 +158,11 @@ static bool live(int n, int from) {
   if (open_life(&l)) {
     sbx_provider_local.create(l.s, on_done, &l);
     turn_until(&l, &l.done);
-    if (from == 1) {
+    if (from > 0) {
       assert_false(l.failed);
       countdown = n;
     }
-    if (!l.failed) run_command(&l);
+    if (!l.failed) run_command(&l, from == 2);
     countdown = -1;
     l.done = false;
     sbx_provider_local.close(l.s, on_done, &l);
@@ -186,6 +190,66 @@ static void each_call_fails_once(int from) {
   assert_true(n > 5);
 }
 
+/* ---- the ways out ---- */
+
+/* Fails the n-th call of `verb` on a sandbox in which a command runs; that call
+ * may fail, the next one does not. */
+static bool leave(int n, void (*verb)(struct sbx_sandbox*, sbx_done_cb, void*)) {
+  const char* argv[] = {"/bin/sleep", "1000"};
+  struct sbx_process_spec spec = {.argv = argv, .argc = 2, KIT_SPEC};
+  struct kit_run r = {0};
+  struct sbx_process_events events = {&r, kit_on_spawn, NULL, NULL,
+                                      kit_on_exit};
+  struct sbx_error error;
+  struct life l = {0};
+
+  uv_loop_init(&l.loop);
+  strcpy(l.folder, "/tmp/sbx-fault-test-XXXXXX");
+  assert_non_null(mkdtemp(l.folder));
+  assert_true(open_life(&l));
+  sbx_provider_local.create(l.s, on_done, &l);
+  turn_until(&l, &l.done);
+  assert_false(l.failed);
+  assert_int_equal(
+      sbx_provider_local.spawn(l.s, &spec, &events, &r.process, &error), 0);
+  fired = false;
+  countdown = n;
+  for (int i = 0; i == 0 || l.failed; i++) {
+    assert_true(i < 2);
+    l.done = false;
+    verb(l.s, on_done, &l);
+    turn_until(&l, &l.done);
+    countdown = -1;
+  }
+  kit_until(&l.loop, &r.done); /* no success that leaves it running */
+  sbx_process_close(r.process);
+  l.done = false;
+  sbx_provider_local.close(l.s, on_done, &l);
+  kit_until(&l.loop, &l.done);
+  uv_run(&l.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&l.loop), 0);
+  if (rmdir(l.folder) != 0) fail_msg("call %d leaves a folder", n);
+  return fired;
+}
+
+static void in_a_stop(void** state) {
+  int n = 0;
+
+  (void) state;
+  while (leave(n, sbx_provider_local.stop)) n++;
+  print_message("%d calls failed in turn\n", n);
+  assert_true(n > 1);
+}
+
+static void in_a_destroy(void** state) {
+  int n = 0;
+
+  (void) state;
+  while (leave(n, sbx_provider_local.destroy)) n++;
+  print_message("%d calls failed in turn\n", n);
+  assert_true(n > 1);
+}
+
 static void in_the_start(void** state) {
   (void) state;
   each_call_fails_once(0);
@@ -196,10 +260,18 @@ static void in_a_command(void** state) {
   each_call_fails_once(1);
 }
 
+static void in_a_command_with_a_terminal(void** state) {
+  (void) state;
+  each_call_fails_once(2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(in_the_start),
       cmocka_unit_test(in_a_command),
+      cmocka_unit_test(in_a_command_with_a_terminal),
+      cmocka_unit_test(in_a_stop),
+      cmocka_unit_test(in_a_destroy),
   };
 
   signal(SIGPIPE, SIG_IGN);

@@ -72,6 +72,31 @@ static void only_with_the_bytes(void** state) {
   free(a.result.data);
 }
 
+static void only_lines_with_the_bytes(void** state) {
+  struct scratch* s = *state;
+  shell(s, "printf 'one\\ntwo and two\\n\\nTwo\\n three\\ntwo\\r\\nlast' > a;"
+           "printf two > b; printf '\\n\\ntwo' > c; printf 'two\\n' > d;"
+           "printf 'tw\\no' > e; : > f; ln -s c l;"
+           "(yes | head -n 70000; echo TWO; echo; yes | head -n 70000) > z");
+  struct sbx_file_request r = REQUEST(.path = "", .data = "two", .data_len = 3,
+                                      .flags = SBX_FILE_LINES);
+  assert_gathered(s, r, "a=\ntwo and two\n\n\n\ntwo\r\n;b=two;c=\n\ntwo;"
+                        "d=two\n;l=\n\ntwo;", false);
+  r.path = "a";
+  r.flags |= SBX_FILE_FOLD;
+  assert_gathered(s, r, "a=\ntwo and two\n\nTwo\n\ntwo\r\n;", false);
+  r.path = "z";
+  r.verb = SBX_FILE_GATHER;
+  struct answer a = ask(s, &r);
+  assert_int_equal(a.result.count, 1);
+  assert_int_equal(a.result.len, SBX_ENTRY_HEADER + 1 + 70004);
+  free(a.result.data);
+  /* In no line, so the files are given whole. */
+  r = REQUEST(.path = "", .data = "w\no", .data_len = 3,
+              .flags = SBX_FILE_LINES);
+  assert_gathered(s, r, "e=tw\no;", false);
+}
+
 static void batches(void** state) {
   struct scratch* s = *state;
   char after[16] = "", content[101] = {0};
@@ -101,6 +126,7 @@ static void batches(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      T(plain_files_in_order), T(only_with_the_bytes), T(batches)};
+      T(plain_files_in_order), T(only_with_the_bytes),
+      T(only_lines_with_the_bytes), T(batches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void closing_settles_what_runs(void** state) {
   kit_start(k);
   kit_spawn(k, &r, "echo up; sleep 100", false, 0);
   sbx_process_listen(r.process, SBX_STDOUT, SBX_LISTEN_TEXT);
-  while (r.text[0] == NULL) uv_run(&k->loop, UV_RUN_ONCE);
+  kit_until_text(k, &r);
   kit_spawn(k, &early, "echo never", false, 0);
   sbx_session_close(k->session, kit_on_closed, &k->closed);
   kit_until(&k->loop, &k->closed);
@@ -148,8 +148,8 @@ static void a_killed_monitor_is_a_lost_session(void** state) {
 
   (void) state;
   kit_start(k);
-  kit_spawn(k, &r, "sleep 100", false, 0);
-  kit_sleep(&k->loop, 50);
+  kit_spawn(k, &r, "sleep 600", false, 0);
+  kit_until(&k->loop, &r.spawned);
   assert_int_equal(kit_monitors(&pid), 1);
   kill(pid, SIGKILL);
   kit_until(&k->loop, &k->lost);
@@ -189,8 +189,8 @@ static void a_killed_pid_1_is_a_lost_session(void** state) {
 
   (void) state;
   kit_start(k);
-  kit_spawn(k, &r, "sleep 100", false, 0);
-  kit_sleep(&k->loop, 50);
+  kit_spawn(k, &r, "sleep 600", false, 0);
+  kit_until(&k->loop, &r.spawned);
   kill(first_process(), SIGKILL);
   kit_until(&k->loop, &k->lost);
   assert_true(r.done);
@@ -245,7 +245,7 @@ static void end_all_keeps_the_session(void** state) {
   kit_spawn(k, &deaf, "trap '' TERM; echo up; while :; do sleep 1; done", false,
             0);
   sbx_process_listen(deaf.process, SBX_STDOUT, SBX_LISTEN_TEXT);
-  while (deaf.text[0] == NULL) uv_run(&k->loop, UV_RUN_ONCE);
+  kit_until_text(k, &deaf);
   sbx_session_end_all(k->session, 300, kit_on_closed, &k->emptied);
   kit_until(&k->loop, &k->emptied);
   assert_true(term.done);
@@ -281,8 +281,10 @@ static void closing_answers_end_all(void** state) {
 
   (void) state;
   kit_start(k);
-  kit_spawn(k, &r, "trap '' TERM; while :; do sleep 1; done", false, 0);
-  kit_sleep(&k->loop, 50);
+  kit_spawn(k, &r, "trap '' TERM; echo up; while :; do sleep 1; done", false,
+            0);
+  sbx_process_listen(r.process, SBX_STDOUT, SBX_LISTEN_TEXT);
+  kit_until_text(k, &r);
   sbx_session_end_all(k->session, 10000, kit_on_closed, &k->emptied);
   kit_close(k);
   assert_true(k->emptied);

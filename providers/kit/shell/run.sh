@@ -1,5 +1,5 @@
 # One command of the user. Arguments: nonce, PATH of the tools, private folder,
-# flags (t terminal, s spool), where to start, seconds it may take, seconds of
+# flags (t terminal, s spool, i has input), where to start, seconds it may take, seconds of
 # grace, its text for lists, where else to start if there is no such folder, how
 # many of its variables follow, these (NAME to take away, NAME=value), then the
 # command itself.

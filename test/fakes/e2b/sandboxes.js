@@ -1,7 +1,6 @@
 // The service's sandboxes: their life, their deadlines, snapshots of them.
 import { createHmac, randomBytes } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { plainEnv } from '../../helpers/child-env.js';
 import { Machine } from '../machine.js';
 import { makeFolder, removeFolder } from '../temporary.js';
@@ -148,7 +147,7 @@ export class Sandboxes {
     sandbox.endStreams();
     if (memory) await sandbox.machine.freeze();
     else await this.#coldStop(sandbox);
-    await sleep(this.options.pauseMs);
+    await this.options.pauseTakes();
     sandbox.state = 'paused';
     sandbox.endAt = this.now();
   }
@@ -161,7 +160,7 @@ export class Sandboxes {
 
   async resume(sandbox, seconds, memory = true) {
     sandbox.state = 'resuming';
-    await sleep(this.options.pauseMs);
+    await this.options.pauseTakes();
     if (!memory && !sandbox.cold) await this.#coldStop(sandbox);
     if (sandbox.cold) await sandbox.machine.boot();
     else await sandbox.machine.thaw();

@@ -1,0 +1,126 @@
+#include "watch.h"
+
+#include "file.h"
+
+namespace sbx {
+
+namespace {
+
+// Freed when it is over and the function that ends it is gone, too.
+struct Watch {
+  Watch(Addon* addon, sbx_sandbox* sandbox)
+      : addon(addon), sandbox(sandbox), context(addon->env, "watch") {}
+
+  Addon* addon;
+  sbx_sandbox* sandbox;  // while it goes on
+  sbx_watch* native = nullptr;  // likewise
+  bool held = false;            // by that function
+  Napi::AsyncContext context;
+  Napi::FunctionReference ready;
+  Napi::FunctionReference changed;
+  Napi::FunctionReference ended;
+};
+
+void Emit(Watch* watch, Napi::FunctionReference& callback,
+          const std::initializer_list<napi_value>& arguments) {
+  Napi::Env env = watch->addon->env;
+  callback.MakeCallback(env.Global(), arguments, watch->context);
+  if (!env.IsExceptionPending()) return;
+  napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+}
+
+void Finish(Watch* watch) {
+  watch->native = nullptr;
+  watch->sandbox = nullptr;
+  for (auto* one : {&watch->ready, &watch->changed, &watch->ended}) {
+    one->Reset();
+  }
+  watch->addon->Release();
+  if (!watch->held) delete watch;
+}
+
+void on_ready(void* data) {
+  auto* watch = static_cast<Watch*>(data);
+  if (watch->addon->closing) return;
+  Napi::HandleScope scope(watch->addon->env);
+  Emit(watch, watch->ready, {});
+}
+
+void on_change(void* data, sbx_change change, const char* name, size_t len) {
+  auto* watch = static_cast<Watch*>(data);
+  if (watch->addon->closing) return;
+  Napi::Env env = watch->addon->env;
+  Napi::HandleScope scope(env);
+  Emit(watch, watch->changed,
+       {Napi::Number::New(env, change), MakeText(env, name, len)});
+}
+
+void on_end(void* data, const sbx_error* error) {
+  auto* watch = static_cast<Watch*>(data);
+  watch->native = nullptr;
+  if (!watch->addon->closing) {
+    Napi::Env env = watch->addon->env;
+    Napi::HandleScope scope(env);
+    Emit(watch, watch->ended, {MakeError(env, *error).Value()});
+  }
+  Finish(watch);
+}
+
+void End(const Napi::CallbackInfo& info) {
+  auto* watch = static_cast<Watch*>(info.Data());
+  if (!watch->native) return;
+  watch->sandbox->provider->unwatch(watch->native);
+  Finish(watch);
+}
+
+void on_collected(Napi::Env, Watch* watch) {
+  watch->held = false;
+  if (!watch->sandbox) delete watch;
+}
+
+Napi::Value Hand(Napi::Env env, Watch* watch) {
+  watch->held = true;
+  Napi::Function end = Napi::Function::New(env, End, "end", watch);
+  end.AddFinalizer(on_collected, watch);
+  return end;
+}
+
+}  // namespace
+
+Napi::Value WatchFolder(const Napi::CallbackInfo& info, Addon* addon,
+                        sbx_sandbox* sandbox) {
+  Napi::Env env = info.Env();
+  sbx_error error = {};
+  std::string text;
+  int rc = 0;
+  if (!sandbox->provider->watch) {
+    sbx_error_set(&error, SBX_E_UNSUPPORTED, 0, "files.watch",
+                  "This provider has no files.watch.");
+    Throw(env, error);
+    return env.Undefined();
+  }
+  int scope = info[0].ToNumber().Int32Value();
+  if (!ReadText(info[1], "path", &text)) return env.Undefined();
+  std::string path = ReadPath(sandbox, scope, text, &error, &rc);
+  auto* watch = new Watch(addon, sandbox);
+  sbx_watch_events events = {watch, on_ready, on_change, on_end};
+  if (!rc) {
+    rc = sandbox->provider->watch(sandbox, scope, path.c_str(),
+                                  info[2].ToBoolean(), &events, &watch->native,
+                                  &error);
+  }
+  if (rc) {
+    delete watch;
+    Throw(env, error);
+    return env.Undefined();
+  }
+  Napi::Object object = info[3].ToObject();
+  watch->ready = Napi::Persistent(object.Get("onReady").As<Napi::Function>());
+  watch->changed =
+      Napi::Persistent(object.Get("onChange").As<Napi::Function>());
+  watch->ended = Napi::Persistent(object.Get("onEnd").As<Napi::Function>());
+  addon->Hold();
+  return Hand(env, watch);
+}
+
+}  // namespace sbx
