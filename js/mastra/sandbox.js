@@ -100,10 +100,18 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     try {
       const outcome = await this.#lease.start();
       this.#logStart(outcome);
+      this.#became('running', 'starting');
       return { outcome };
     } catch (error) {
       throw sandboxError(error);
     }
+  }
+
+  // Of an older core only `_start()` and its like keep the status: called by
+  // themselves, start(), stop() and destroy() do it here, so that `_destroy()`
+  // does not take a sandbox that runs for one that was never started.
+  #became(status, onTheWay) {
+    if (this.status !== onTheWay) this.status = status;
   }
 
   #logStart(outcome) {
@@ -143,6 +151,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       throw sandboxError(error);
     }
     this.processes._clear();
+    this.#became('stopped', 'stopping');
   }
 
   /** Ends every process and removes what belongs to the sandbox alone. */
@@ -153,6 +162,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       throw sandboxError(error);
     }
     this.processes._clear();
+    this.#became('destroyed', 'destroying');
   }
 
   // -- environment. Kept here and not in the base class, so that it exists for

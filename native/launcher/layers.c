@@ -24,11 +24,11 @@ static int sbx__mount_lower(struct sbx_view* v) {
                    SBX_MOUNT_ATTR_NODEV;
 
   if (v->lower_detached) {
-    if (sbx_move_mount(v->lower, SBX__LOWER) != 0) return -1;
+    if (sbx_mount_attach(v->lower, SBX__LOWER) != 0) return -1;
   } else {
     snprintf(name, sizeof(name), "%d", v->lower);
     if (fchdir(v->proc_fds) != 0) return -1;
-    if (mount(name, SBX__LOWER, NULL, MS_BIND | MS_REC, NULL)) return -1;
+    if (sbx_mount_bind(name, SBX__LOWER) != 0) return -1;
   }
   return sbx_mount_restrict(v->proc_self, SBX__LOWER, flags);
 }
@@ -38,7 +38,7 @@ static int sbx__mount_layers(struct sbx_view* v) {
 
   snprintf(name, sizeof(name), "%d", v->workspace);
   if (fchdir(v->proc_fds) != 0) return -1;
-  return mount(name, SBX__LAYERS, NULL, MS_BIND | MS_REC, NULL);
+  return sbx_mount_bind(name, SBX__LAYERS);
 }
 
 static int sbx__mount_merged(struct sbx_view* v) {

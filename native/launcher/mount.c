@@ -54,6 +54,21 @@ int sbx_mount_tmpfs(const char* path, unsigned mode, uint64_t bytes) {
   return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, data);
 }
 
+static int sbx__private(const char* path) {
+  return mount(NULL, path, NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+int sbx_mount_bind(const char* from, const char* path) {
+  /* Without MS_REC the kernel refuses to uncover what submounts hide. */
+  if (mount(from, path, NULL, MS_BIND | MS_REC, NULL) != 0) return -1;
+  return sbx__private(path);
+}
+
+int sbx_mount_attach(int tree, const char* path) {
+  if (sbx_move_mount(tree, path) != 0) return -1;
+  return sbx__private(path);
+}
+
 static const struct {
   const char* name;
   unsigned long flag;

@@ -110,8 +110,7 @@ static int sbx__bind(struct sbx_view* v, int source, const char* path,
   if (sbx__target(path, source) != 0) return -1;
   if (fchdir(v->proc_fds) != 0) return -1;
   snprintf(name, sizeof(name), "%d", source);
-  /* Without MS_REC the kernel refuses to uncover what submounts hide. */
-  if (mount(name, path, NULL, MS_BIND | MS_REC, NULL) != 0) return -1;
+  if (sbx_mount_bind(name, path) != 0) return -1;
   return flags != 0 ? sbx_mount_restrict(v->proc_self, path, flags) : 0;
 }
 
@@ -119,7 +118,7 @@ static int sbx__attach(struct sbx_view* v, int tree, const char* path,
                        uint64_t flags) {
   v->report->what = path;
   if (sbx__target(path, tree) != 0) return -1;
-  if (sbx_move_mount(tree, path) != 0) return -1;
+  if (sbx_mount_attach(tree, path) != 0) return -1;
   return sbx_mount_restrict(v->proc_self, path, flags);
 }
 
@@ -270,7 +269,7 @@ static int sbx__files(struct sbx_view* v) {
 /* One of proc's own folders or files made read-only where it is. */
 static int sbx__freeze(struct sbx_view* v, const char* path) {
   v->report->what = path;
-  if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) != 0)
+  if (sbx_mount_bind(path, path) != 0)
     return errno == ENOENT ? 0 : -1;
   return sbx_mount_restrict(v->proc_self, path,
                             SBX_MOUNT_ATTR_RDONLY | SBX_MOUNT_ATTR_NOSUID |

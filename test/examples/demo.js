@@ -51,11 +51,16 @@ const script = [
   run("node -e \"fetch('http://169.254.169.254/').catch(e => console.log('network:', e.cause.code))\""),
   run('env | cut -d= -f1 | sort | tr "\\n" " "'),
   call('read_file', { path: '../../etc/passwd' }),
-  { text: 'hello.js was created, run, edited and run again. A server was started, polled and stopped. The host stayed out of reach.' },
 ];
 
 // Steps that need a server on a port.
 const serverSteps = script.slice(7, 12);
+
+/** The model's last words, after these steps. */
+function summary(steps) {
+  const served = serverSteps.every((step) => steps.includes(step)) ? 'A server was started, polled and stopped. ' : '';
+  return { text: `hello.js was created, run, edited and run again. ${served}The host stayed out of reach.` };
+}
 
 /** { name, key }: the model, and the variable that its key is in. */
 function realModel() {
@@ -65,9 +70,10 @@ function realModel() {
 }
 
 function stepsFor({ level, landlockAbi }) {
-  if (level !== 'landlock' || Number(landlockAbi) >= 4) return script;
+  if (level !== 'landlock' || Number(landlockAbi) >= 4) return [...script, summary(script)];
   console.log('The server step is left out: at level "landlock" commands have network sockets from Linux 6.7 on.');
-  return script.filter((step) => !serverSteps.includes(step));
+  const steps = script.filter((step) => !serverSteps.includes(step));
+  return [...steps, summary(steps)];
 }
 
 function short(value, margin = '    ') {

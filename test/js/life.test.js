@@ -118,6 +118,22 @@ test('destroy from every state', async () => {
   }
 });
 
+test('start(), stop() and destroy() of whatever core are seen by _destroy() and in the status', async () => {
+  const started = createMastraSandbox({ provider: local() });
+  const calls = recordCalls(started);
+  await started.start();
+  assert.equal(started.status, 'running');
+  await started.stop();
+  assert.equal(started.status, 'stopped');
+  await started.start();
+  await started._destroy();
+  assert.deepEqual([started.status, calls.at(-1)], ['destroyed', 'destroy']);
+  const other = createMastraSandbox({ provider: local() });
+  await other.start();
+  await other.destroy();
+  assert.equal(other.status, 'destroyed');
+});
+
 test('from pending, stop and shutdown start nothing', async () => {
   const workspace = createMastraWorkspace({ provider: local() });
   const calls = recordCalls(workspace.sandbox);

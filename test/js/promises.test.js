@@ -114,13 +114,15 @@ const meanings = {
   },
   'network `"deny"`': {
     'own loopback only': { refused: ['tcp', 'tcp to ::1', 'tcp fast open', 'mptcp', 'udp to host', 'metadata'], works: ['bind any', 'udp'] },
-    'TCP to and on the declared `ports` only, of any host (Linux 6.7; before: no network sockets); no UDP': async ({ workspace, tried, facts }) => {
+    'TCP to and on the declared `ports` only, of any host (Linux 6.7; before: no network sockets); no UDP; the machine\'s addresses and connections can be listed': async ({ workspace, tried, facts, port }) => {
       for (const name of ['tcp', 'tcp to ::1', 'tcp fast open', 'mptcp', 'udp to host', 'metadata', 'udp', 'bind any', 'listen without bind']) {
         assert.notEqual(tried.get(name), 'worked', name);
       }
       const code = `net.createServer().on('error', e => console.log(e.code)).listen(${declared}, function () { console.log('up'); this.close(); })`;
       const { stdout } = await workspace.sandbox.executeCommand(`"${process.execPath}" -e "${code}"`);
       if (stdout) assert.equal(stdout, Number(facts.landlockAbi) >= 4 ? 'up\n' : 'EACCES\n');
+      const listener = `:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 0A`;
+      assert.ok((await sh(workspace, 'cat /proc/net/tcp')).includes(listener));
     },
   },
   'Unix sockets of the machine, vsock, raw, packet': {
@@ -177,7 +179,7 @@ for (const kind of kinds) {
       outside = await bait();
       const workspace = await open(kind, { limits: { processes: 500 } });
       const tried = await attempts(workspace, outside);
-      context = { workspace, tried, facts: workspace.sandbox.sandboxSdk.metadata };
+      context = { workspace, tried, port: outside.port, facts: workspace.sandbox.sandboxSdk.metadata };
     });
     after(async () => {
       await context?.workspace.destroy();
