@@ -11,7 +11,7 @@ class Parser {
     this.source = source;
     this.caseSensitive = caseSensitive;
     this.at = 0;
-    this.facts = { loops: 0, choices: 1, nested: false, backReferences: false, crossesLines: false, negative: false };
+    this.facts = { loops: 0, choices: 1, width: 0, nested: false, backReferences: false, crossesLines: false, looksAround: false };
   }
 
   peek(text) {
@@ -38,13 +38,16 @@ class Parser {
       run = '';
     };
     while (this.at < this.source.length && !this.peek('|') && !this.peek(')')) {
-      const { loops, choices } = this.facts;
+      const { loops, choices, width } = this.facts;
       const atom = this.atom();
       const { min, max } = this.quantifier();
       // What varies inside varies again with every repetition.
       if (max > 1 && (this.facts.loops > loops || this.facts.choices > choices)) this.facts.nested = true;
       if (max - min > MANY) this.facts.loops++;
-      else this.facts.choices *= max - min + 1;
+      else {
+        this.facts.choices *= max - min + 1;
+        this.facts.width += (this.facts.width - width) * (max - 1);
+      }
       if (atom.text !== undefined && min > 0) run += atom.text;
       if (atom.text === undefined || max !== 1 || min !== 1) end();
       if (atom.runs && min > 0) runs.push(...atom.runs);
@@ -55,11 +58,11 @@ class Parser {
 
   atom() {
     const char = this.source[this.at++];
+    this.facts.width++;
     if (char === '(') return this.group();
     if (char === '[') return this.set();
     if (char === '\\') return this.escape();
     if (char === '.' || char === '^' || char === '$') return {};
-    if (char === '\n') this.facts.crossesLines = true;
     return this.literal(char);
   }
 
@@ -67,6 +70,7 @@ class Parser {
   // file reads as U+FFFD; half a pair has no bytes of its own.
   literal(char) {
     const code = char.charCodeAt(0);
+    if (char === '\n') this.facts.crossesLines = true;
     const odd = code === 0xfffd || (code >= 0xd800 && code <= 0xdfff) || (!this.caseSensitive && code > 0x7f);
     return odd ? {} : { text: char };
   }
@@ -79,7 +83,8 @@ class Parser {
       const found = kind.exec(this.source)?.[0];
       if (!found) throw new Unusual();
       around = /[=!]$/.test(found);
-      if (found.endsWith('!')) this.facts.negative = true;
+      // A positive one gives its first way only, which may be another there.
+      if (around) this.facts.looksAround = true;
       this.at += found.length;
     }
     const runs = this.alternatives();
@@ -97,6 +102,8 @@ class Parser {
       const char = this.source[this.at++];
       if (char === '\\') this.escape();
       else if (char <= '\n') this.facts.crossesLines = true;
+      // A range from there, such as [\t-\r].
+      if (char === '\\' && this.peek('-')) this.facts.crossesLines = true;
     }
     this.at++;
     return {};
@@ -139,6 +146,11 @@ class Parser {
 
 const longest = runs => runs.reduce((best, run) => (run.length > best.length ? run : best), '');
 
+// More of a text in any case would cost the search for it more than it saves.
+const FOLDED = 32;
+// Characters of a pattern that a place in a text costs nothing extra for.
+const WIDTH = 32;
+
 /** What is known of a valid pattern: {literal: a text without which no line
  * matches ('' if unknown; in any ASCII case unless caseSensitive), wholeText: a test on a whole text with the
  * flag m finds every text with a line that matches, at the cost of the lines, loops: number of
@@ -148,12 +160,12 @@ export function patternFacts(source, caseSensitive) {
   try {
     const runs = parser.alternatives();
     if (parser.at < source.length) throw new Unusual();
-    const { loops, choices, nested, backReferences, crossesLines, negative } = parser.facts;
+    const { loops, choices, width, nested, backReferences, crossesLines, looksAround } = parser.facts;
     return {
-      literal: longest(runs),
-      wholeText: !crossesLines && !negative,
+      literal: caseSensitive ? longest(runs) : longest(runs).slice(0, FOLDED),
+      wholeText: !crossesLines && !looksAround,
       loops: nested || backReferences ? Infinity : loops,
-      choices,
+      choices: choices * Math.max(1, Math.ceil(width / WIDTH)),
     };
   } catch (error) {
     if (error instanceof Unusual) return { literal: '', wholeText: false, loops: Infinity, choices: 1 };

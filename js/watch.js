@@ -18,8 +18,7 @@ export function checkWatch(onEvent, options) {
   return { onEvent, recursive: given.recursive === true, signal: checkSignal(given.signal), onExit: given.onExit };
 }
 
-const abortError = signal =>
-  new SandboxError('aborted', 'files.watch was aborted', { operation: 'files.watch', cause: signal.reason });
+const abortError = (what, cause) => new SandboxError('aborted', what, { operation: 'files.watch', cause });
 
 /** One watch of a lease, from its request to its end. */
 export class Watch {
@@ -59,7 +58,7 @@ export class Watch {
     this.#ready.resolve();
   }
 
-  #abort = () => this.stop(this.#signal && abortError(this.#signal));
+  #abort = () => this.stop(abortError('files.watch was aborted', this.#signal.reason));
 
   #finish(error) {
     if (this.#over) return;
@@ -71,8 +70,8 @@ export class Watch {
     this.#onExit?.(error && fromNative(error, this.#lease.provider.name));
   }
 
-  /** No more events. */
-  stop(error) {
+  /** No more events. One that has not begun never does, with `error`. */
+  stop(error = abortError('files.watch was given up: the sandbox was stopped')) {
     this.#end();
     this.#finish(this.#began ? undefined : error);
   }

@@ -147,6 +147,10 @@ struct sbx__literal {
   bool fold;  /* in any ASCII case */
 };
 
+/* Equal in any ASCII case. strncasecmp follows the locale, which any addon of
+ * the process may have set. */
+bool sbx__same_folded(const char* a, const char* b, size_t len);
+
 /* The first place, or NULL. */
 const char* sbx__literal_find(const struct sbx__literal* want,
                               const char* data, size_t len);

@@ -179,7 +179,7 @@ void sbx__pack_take(struct sbx__pack* pack, struct sbx_file_result* result) {
 /* --- extensions ----------------------------------------------------------- */
 
 static bool same_bytes(const char* a, const char* b, size_t len, bool fold) {
-  return fold ? strncasecmp(a, b, len) == 0 : memcmp(a, b, len) == 0;
+  return fold ? sbx__same_folded(a, b, len) : memcmp(a, b, len) == 0;
 }
 
 /* As Node's path.extname: what follows the last dot, unless that is the first

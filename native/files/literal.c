@@ -2,11 +2,16 @@
 #include "internal.h"
 
 #include <string.h>
-#include <strings.h>
 
 static char other_case(char c) {
   bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return letter ? (char)(c ^ 0x20) : c;
+}
+
+bool sbx__same_folded(const char* a, const char* b, size_t len) {
+  size_t i = 0;
+  while (i < len && (a[i] == b[i] || a[i] == other_case(b[i]))) i++;
+  return i == len;
 }
 
 static const char* next_of(const char* at, const char* end, char c) {
@@ -14,37 +19,51 @@ static const char* next_of(const char* at, const char* end, char c) {
   return found ? found : end;
 }
 
-/* Two searches for the first byte, one per case, each going on only when it
- * was the nearer one: every byte is looked at twice at most. */
+/* The next places of the first byte, in either case. A whole search, of which
+ * every byte is looked at twice at most, has one; NULL: not known yet. */
+struct places {
+  const char* same;
+  const char* other;
+};
+
 static const char* find_folded(const struct sbx__literal* want,
-                               const char* data, size_t len) {
-  if (want->len > len) return NULL;
-  const char* end = data + len - want->len + 1;
-  const char* same = next_of(data, end, want->data[0]);
-  const char* other = next_of(data, end, other_case(want->data[0]));
+                               const char* at, const char* end,
+                               struct places* p) {
+  if (want->len > (size_t)(end - at)) return NULL;
+  const char* stop = end - want->len + 1;
+  char first = want->data[0];
   for (;;) {
-    const char* at = same < other ? same : other;
-    if (at == end) return NULL;
-    if (strncasecmp(at, want->data, want->len) == 0) return at;
-    if (at == same) same = next_of(at + 1, end, want->data[0]);
-    if (at == other) other = next_of(at + 1, end, other_case(want->data[0]));
+    if (!p->same || p->same < at) p->same = next_of(at, stop, first);
+    if (!p->other || p->other < at)
+      p->other = next_of(at, stop, other_case(first));
+    at = p->same < p->other ? p->same : p->other;
+    if (at >= stop) return NULL;
+    if (sbx__same_folded(at, want->data, want->len)) return at;
+    at++;
   }
+}
+
+static const char* find(const struct sbx__literal* want, const char* at,
+                        const char* end, struct places* p) {
+  if (want->len == 0) return at;
+  if (want->fold) return find_folded(want, at, end, p);
+  return memmem(at, (size_t)(end - at), want->data, want->len);
 }
 
 const char* sbx__literal_find(const struct sbx__literal* want,
                               const char* data, size_t len) {
-  if (want->len == 0) return data;
-  if (want->fold) return find_folded(want, data, len);
-  return memmem(data, len, want->data, want->len);
+  struct places places = {NULL, NULL};
+  return find(want, data, data + len, &places);
 }
 
 size_t sbx__literal_lines(const struct sbx__literal* want, char* data,
                           size_t len) {
+  struct places places = {NULL, NULL};
   const char* at = data;
   const char* end = data + len;
   const char* hit;
   char* out = data;
-  while ((hit = sbx__literal_find(want, at, (size_t)(end - at))) != NULL) {
+  while ((hit = find(want, at, end, &places)) != NULL) {
     const char* stop = next_of(hit, end, '\n');
     const char* line;
     while ((line = memchr(at, '\n', (size_t)(hit - at))) != NULL) {

@@ -10,6 +10,7 @@
 #include "run.h"
 
 enum {
+  NONCE_LEN = SBX__NONCE_SIZE - 1,
   LIST_MAX = 4096, /* commands */
   TEXT_MAX = 4096,
   /* Each with its line. */
@@ -23,23 +24,23 @@ struct sbx_kit_job {
   struct sbx__command command;
   struct sbx__answer answer;
   struct sbx_kit_process* list;
+  char nonce[SBX__NONCE_SIZE];
   int code; /* of feed */
 };
 
 static int job_new(const struct sbx_kit_place* place, const char* operation,
                    const enum sbx__script* scripts, size_t limit,
                    struct sbx_kit_job** out) {
-  char nonce[SBX__NONCE_SIZE];
   struct sbx_kit_job* job = calloc(1, sizeof(*job));
   if (!job) return SBX_E_INTERNAL;
   job->operation = operation;
   job->root = strdup(place->root);
   job->folder = strdup(sbx__kit_folder(place));
   *out = job;
-  if (!job->root || !job->folder || sbx__kit_nonce(nonce) < 0)
+  if (!job->root || !job->folder || sbx__kit_nonce(job->nonce) < 0)
     return SBX_E_INTERNAL;
-  sbx__command_shell(&job->command, place, nonce, scripts);
-  sbx__answer_start(&job->answer, nonce, !place->binary_output, limit);
+  sbx__command_shell(&job->command, place, job->nonce, scripts);
+  sbx__answer_start(&job->answer, job->nonce, !place->binary_output, limit);
   return 0;
 }
 
@@ -166,6 +167,14 @@ static int by_start(const void* a, const void* b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
+/* The end of a text, which may hold anything else. */
+static char* mark_find(const struct sbx_kit_job* job, char* at,
+                       const char* end) {
+  char mark[1 + NONCE_LEN] = "";
+  memcpy(mark + 1, job->nonce, NONCE_LEN);
+  return memmem(at, (size_t)(end - at), mark, sizeof(mark));
+}
+
 /* One that no wrapper of ours has left is left out, or it would hide the
  * others. */
 static int take_list(struct sbx_kit_job* job, char* at, const char* end,
@@ -174,13 +183,13 @@ static int take_list(struct sbx_kit_job* job, char* at, const char* end,
   if (!job->list) return SBX_E_INTERNAL;
   while (at < end && result->count < LIST_MAX) {
     char* line = memchr(at, '\n', (size_t)(end - at));
-    char* nul = line ? memchr(line, 0, (size_t)(end - line)) : NULL;
+    char* nul = line ? mark_find(job, line, end) : NULL;
     struct sbx_kit_process* p = &job->list[result->count];
     if (!nul) return SBX_E_PROVIDER;
     if (nul - line > TEXT_MAX) line[TEXT_MAX] = 0;
     p->command = line + 1;
     result->count += line_parse(at, line, p);
-    at = nul + 1;
+    at = nul + 1 + NONCE_LEN;
   }
   qsort(job->list, result->count, sizeof(*job->list), by_start);
   result->list = job->list;

@@ -180,6 +180,8 @@ int sbx__remote_kept(struct sbx_remote* r, enum sbx_snapshot_verb verb,
 /* Ends every watch with `error`. */
 void sbx__remote_end_watches(struct sbx_remote* r,
                              const struct sbx_error* error);
+/* The machine stands still; a service may keep the streams open. */
+void sbx__remote_pause_watches(struct sbx_remote* r);
 
 /* ---- process.c ---- */
 

@@ -704,6 +704,8 @@ static void on_paused(struct life* l, const struct sbx_error* error) {
   if (error != NULL) {
     r->paused = false;
     sbx__remote_hold_all(r, false);
+  } else {
+    sbx__remote_pause_watches(r);
   }
   life_finish(l, error);
 }

@@ -74,6 +74,11 @@ static void on_probed(void* arg, enum sbx__remote_life life) {
                 : &w->error);
 }
 
+static void paused_error(struct sbx_error* error) {
+  sbx_error_set(error, SBX_E_ABORTED, 0, "files.watch",
+                "The sandbox was paused: watch again after resume().");
+}
+
 static bool is_broken(const struct sbx_error* error) {
   return error->code == SBX_E_UNAVAILABLE || error->code == SBX_E_TIMEOUT;
 }
@@ -88,9 +93,7 @@ static void on_done(void* data, const struct sbx_error* error) {
                   "%s ended the watch.", w->remote->service->title);
   sbx_drive_close(w->drive);
   w->drive = NULL;
-  if (w->remote->paused)
-    sbx_error_set(&w->error, SBX_E_ABORTED, 0, "files.watch",
-                  "The sandbox was paused: watch again after resume().");
+  if (w->remote->paused) paused_error(&w->error);
   if (!w->remote->paused && is_broken(&w->error))
     sbx__remote_probe(w->remote, on_probed, w);
   else
@@ -166,4 +169,11 @@ void sbx__remote_end_watches(struct sbx_remote* r,
   struct sbx__remote_work* w;
 
   while ((w = next_of(r)) != NULL) w->stop(w, error);
+}
+
+void sbx__remote_pause_watches(struct sbx_remote* r) {
+  struct sbx_error error;
+
+  paused_error(&error);
+  sbx__remote_end_watches(r, &error);
 }

@@ -21,6 +21,7 @@ const forged = `for i in -1 0 1 2 99999999999999999999; do
   echo 'x 99999' > /tmp/.sbx/e.7$i.5
 done
 mkfifo /tmp/.sbx/p.900050.6; mkdir /tmp/.sbx/p.900051.6; ln -s /dev/zero /tmp/.sbx/p.900053.7
+printf '%s s- 5 5 :\\nab\\0cd' ${nonce} > /tmp/.sbx/p.900054.8
 echo garbage > '/tmp/.sbx/p.900052.$(touch pwned)'
 rm -f /tmp/.sbx/e.72.5; mkfifo /tmp/.sbx/e.72.5`;
 
@@ -57,7 +58,9 @@ for (const [name, script] of table) {
     const { exitCode, stdout, stderr } = await sandbox.run('echo hi; exit 3');
     assert.deepEqual([exitCode, stdout, stderr], [3, 'hi\n', '']);
     const child = await sandbox.processes.start('echo up; exec sleep 600');
-    for (const one of await sandbox.processes.list()) assert.ok(Number(one.pid) > 1);
+    const pids = (await sandbox.processes.list()).map(one => one.pid);
+    for (const pid of pids) assert.ok(Number(pid) > 1);
+    if (script === forged) assert.ok(pids.includes(child.pid), pids.join());
     assert.equal(await child.kill(), true);
     assert.equal((await child.wait()).exitCode, 137);
     for (const pid of [1, 900050, 900051, 900052, 900053]) {

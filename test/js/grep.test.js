@@ -122,6 +122,14 @@ test('equal to a plain search, line by line', async () => {
   }
 });
 
+test('what a look around sees in a line, not in the text', async () => {
+  const odd = { a: 'xa\nab', b: 'aa\u2028', c: 'aa\rb' };
+  for (const [pattern, count] of [['x(?=([\\t-\\ra]*))\\1$', 1], ['x(?=((?:\\\n|a)*))\\1$', 1], ['(?=(a+$|a))\\1a[\\r\u2028]', 2], ['(?<=(^|a)a)\\1[\\r\u2028]', 0]]) {
+    const { found } = await same(odd, { pattern });
+    if (count) assert.equal(found.length, count, pattern);
+  }
+});
+
 // Small alphabets find the corners: lines that start and end anywhere.
 function random(seed) {
   return n => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % n;
@@ -209,6 +217,15 @@ test('a catastrophic pattern ends at its limit, others go on', async () => {
   await same({ f: 'aab' }, { pattern: '(a|b)+' });
 });
 
+// The main thread would answer, after many seconds.
+test('a long repetition is for the search thread, which can be ended', async () => {
+  const files = new Files({ 'a.txt': 'a'.repeat(250_000) });
+  for (const pattern of ['a{20000}b|c', '(((((a{8}){8}){8}){8}){8})b|c']) {
+    const search = grep(files, { pattern, path: '.', caseSensitive: true, includeHidden: false }, { timeoutMs: 300 });
+    await assert.rejects(search, { code: 'timeout' }, pattern.slice(0, 40));
+  }
+});
+
 // As Mastra's grep tool calls it.
 const tool = { path: '.', caseSensitive: true, includeHidden: false, maxCountPerFile: undefined, maxTotalMatches: 3, contextLines: 0 };
 
@@ -260,4 +277,10 @@ test('facts of a pattern', () => {
   assert.equal(patternFacts('a.*b', true).wholeText, true);
   assert.equal(patternFacts('a[^b]', true).wholeText, false);
   assert.equal(patternFacts('a(?!b)', true).wholeText, false);
+  assert.equal(patternFacts('a(?=b)', true).wholeText, false);
+  assert.equal(patternFacts('[\\t-\\r]', true).wholeText, false);
+  assert.equal(patternFacts('function\\s+\\w+\\(', true).choices, 1);
+  assert.ok(patternFacts('a{5000}b', true).choices > 100);
+  assert.ok(patternFacts('((a{8}){8}){8}', true).choices > 10);
+  assert.ok(patternFacts(`${'a'.repeat(2000)}b|c`, true).choices > 100);
 });

@@ -148,6 +148,32 @@ test('stop, pause and the death of the sandbox end it', async t => {
   assert.equal(stopped.ends[0].code, 'aborted');
 });
 
+test('one that has not begun when its sandbox stops is aborted', async t => {
+  const shared = provider();
+  const one = await createSandbox({ provider: shared, id: 'watch-early' });
+  const other = await createSandbox({ provider: shared, id: 'watch-early' });
+  t.after(() => other.destroy());
+  const held = fake.fault({ match: watches, hang: true });
+  const begun = one.files.watch('.', () => {});
+  await until(() => held.used);
+  const [ended] = await Promise.allSettled([begun, one.stop()]);
+  assert.equal(ended.reason?.code, 'aborted');
+});
+
+// Real services may keep a paused sandbox's connections.
+test('a pause ends it, also where its stream stays open', async t => {
+  const sandbox = await use(t);
+  const kept = await keep(sandbox, '.');
+  const { streams } = fake.sandboxes.get(sandbox.metadata.sandboxId);
+  const held = [...streams];
+  streams.clear();
+  t.after(() => held.forEach(one => one.answer.destroy?.()));
+  await sandbox.pause();
+  assert.deepEqual(kept.ends.map(one => one.code), ['aborted']);
+  assert.match(kept.ends[0].message, /watch again after resume/);
+  await sandbox.resume();
+});
+
 test('names that leave the folder are not told', async t => {
   const sandbox = await use(t);
   const messages = [

@@ -91,6 +91,12 @@ static void only_lines_with_the_bytes(void** state) {
   assert_int_equal(a.result.count, 1);
   assert_int_equal(a.result.len, SBX_ENTRY_HEADER + 1 + 70004);
   free(a.result.data);
+  /* Many lines with it in one case, and none in the other. */
+  shell(s, "yes two | head -n 700000 > y");
+  r.path = "y";
+  a = ask(s, &r);
+  assert_int_equal(a.result.len, SBX_ENTRY_HEADER + 1 + 2800000);
+  free(a.result.data);
   /* In no line, so the files are given whole. */
   r = REQUEST(.path = "", .data = "w\no", .data_len = 3,
               .flags = SBX_FILE_LINES);
