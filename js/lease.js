@@ -118,6 +118,12 @@ function foldersOfHost({ remote, options, hostFacts }, facts) {
   return { HOME: hidden(home), TMPDIR: hidden(tmpdir) };
 }
 
+// Also "/tmp/", of which Node's tmpdir() says "/tmp".
+function isSameFolder(a, b) {
+  if (typeof a !== 'string' || b === undefined) return false;
+  return a === b || (a.startsWith('/') && b.startsWith('/') && posix.resolve(a) === posix.resolve(b));
+}
+
 class Environment {
   #base = {};
   #ofHost = {};
@@ -156,7 +162,7 @@ class Environment {
 
   #toList(env) {
     for (const key of ['HOME', 'TMPDIR']) {
-      if (env[key] !== undefined && env[key] === this.#ofHost[key]) env[key] = this.#base[key];
+      if (isSameFolder(env[key], this.#ofHost[key])) env[key] = this.#base[key];
     }
     return toList(env, 'env');
   }

@@ -375,7 +375,7 @@ static int read_host(struct reader* r) {
   if (err == 0) err = read_string(r, "host.tmpdir", "/tmp", &out->tmpdir);
   if (err == 0) err = read_texts(r, "host.env", &r->out->host_env);
   if (err != 0) return err;
-  return check_absolute(r, "host.tmpdir", out->tmpdir);
+  return check_absolute(r, "TMPDIR of this process", out->tmpdir);
 }
 
 static int read_all(struct reader* r) {

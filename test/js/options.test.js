@@ -102,6 +102,15 @@ test('env: HOME and TMPDIR of this machine mean the session’s own, where it do
       assert.ok(!stdout.split(/[|\n]/).includes(home), stdout + stderr);
       assert.equal((await sandbox.run('echo $HOME', { env: { HOME: '/tmp' } })).stdout, '/tmp\n');
     });
+    // Node's tmpdir() has no slash at the end, whatever the variable has.
+    process.env.TMPDIR = `${home}/`;
+    await withSandbox({ provider: local(), env: { HOME: `${home}/.`, TMPDIR: `${home}/` } }, async sandbox => {
+      const { stdout, stderr } = await sandbox.run(line);
+      assert.ok(stdout && !stdout.includes(home), stdout + stderr);
+    });
+    process.env.TMPDIR = 'relative';
+    await assert.rejects(withSandbox({ provider: local() }, () => {}), /TMPDIR of this process must be an absolute path/);
+    process.env.TMPDIR = home;
     await withSandbox({ provider: local({ readWritePaths: [home] }), env }, async sandbox => {
       assert.equal((await sandbox.run('echo "$HOME|$TMPDIR"')).stdout, `${home}|${home}\n`);
     });
