@@ -739,7 +739,8 @@ static void swapper_looks(struct scratch* s, const char* via) {
     struct answer a = ask(s, &r);
     if (verbs[i] == SBX_FILE_EXISTS ? a.result.exists : !whole && a.code == 0)
       fail_msg("looking escaped (verb %d)", verbs[i]);
-    if (whole && a.code == 0 && memmem(a.result.data, a.result.len, "trap", 4))
+    if (whole && a.code == 0 && a.result.len > 0 &&
+        memmem(a.result.data, a.result.len, "trap", 4))
       fail_msg("walk escaped (verb %d)", verbs[i]);
     free(a.result.data);
   }
@@ -770,7 +771,8 @@ static void swapper_round(struct scratch* s, int i) {
   r = REQUEST(.verb = READDIR, .path = via, .flags = RECURSIVE,
               .max_depth = 9);
   a = ask(s, &r);
-  if (a.code == 0 && memmem(a.result.data, a.result.len, "trap", 4))
+  if (a.code == 0 && a.result.len > 0 &&
+      memmem(a.result.data, a.result.len, "trap", 4))
     fail_msg("list escaped");
   free(a.result.data);
   pair(s, MOVE, fresh, "moved", 0);
