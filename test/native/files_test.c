@@ -718,7 +718,7 @@ static void swapper_cached(struct scratch* s, const char* path) {
   for (int i = 0; i < 20; i++) {
     if (sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) != 1)
       continue;
-    if (memmem(a.result.data, a.result.len, "secret", 6))
+    if (a.result.len > 0 && memmem(a.result.data, a.result.len, "secret", 6))
       fail_msg("cached read escaped");
     free(a.result.data);
   }
@@ -756,7 +756,8 @@ static void swapper_round(struct scratch* s, int i) {
   struct sbx_file_request r = REQUEST(.verb = READ, .path = fresh);
   snprintf(fresh, sizeof(fresh), "%s/f", via);
   struct answer a = ask(s, &r);
-  if (a.code == 0 && memmem(a.result.data, a.result.len, "secret", 6))
+  if (a.code == 0 && a.result.len > 0 &&
+      memmem(a.result.data, a.result.len, "secret", 6))
     fail_msg("read escaped");
   free(a.result.data);
   put(s, fresh, "inside", 0);
