@@ -66,7 +66,7 @@ $(OUT)/%_test: test/native/%_test.c $(OUT)/libsbx.a $(LAUNCHER)
 
 # Lets each of these fail, one call after another.
 $(OUT)/fault_test: LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
-  strdup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
+  strdup strndup pipe2 memfd_create socketpair uv_poll_init posix_spawn)
 
 $(addprefix $(OUT)/,remote_fault_test http_fault_test parse_fault_test): \
   LINK := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup strndup)
@@ -80,12 +80,22 @@ $(OUT)/%: test/helpers/%.c
 
 helpers: $(HELPERS)
 
+# What these do to the machine, or it does for them in some time, is what they
+# look at: one after another. The rest goes two at a time, the longest first.
+ALONE := $(addprefix $(OUT)/,launcher_test launcher_quota_test \
+  launcher_remove_test limits_test pause_test process_test session_test)
+LONG := $(addprefix $(OUT)/,kit_test kit_run_test files_test archive_test \
+  remote_fault_test)
+PAIRED := $(LONG) $(filter-out $(ALONE) $(LONG),$(PROGRAMS))
+RUN_TEST = SBX_LAUNCHER=$(LAUNCHER) xargs -n 1 -P $(1) sh -c '\
+  "$$0" >"$$0.log" 2>&1 || { cat "$$0.log"; echo "FAILED $$0"; exit 1; }; \
+  grep -E "^\[  PASSED" "$$0.log" | sed "s|^|$$(basename "$$0"): |"'
+
 check: $(PROGRAMS) helpers
-	@failed=0; for t in $(PROGRAMS); do \
-	  SBX_LAUNCHER=$(LAUNCHER) $$t >$$t.log 2>&1 \
-	    || { failed=1; cat $$t.log; echo "FAILED $$t"; }; \
-	  grep -E '^\[  (PASSED|FAILED)' $$t.log | sed "s|^|$$(basename $$t): |"; \
-	done; exit $$failed
+	@failed=0; \
+	printf '%s\n' $(PAIRED) | $(call RUN_TEST,2) || failed=1; \
+	printf '%s\n' $(ALONE) | $(call RUN_TEST,1) || failed=1; \
+	exit $$failed
 
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 

@@ -1,9 +1,15 @@
 // Finds and loads the addon: a local build first, then the one in the package.
 import { createRequire } from 'node:module';
-import { host } from './transport.js';
 
 const require = createRequire(import.meta.url);
 let loaded;
+
+// Few machines need it: those without libcurl.
+const transport = () => require('./transport.js').host;
+const host = {
+  open: (...args) => transport().open(...args),
+  roots: () => transport().roots(),
+};
 
 function isMissing(error) {
   return error.code === 'MODULE_NOT_FOUND';
@@ -34,7 +40,11 @@ function load() {
       });
     }
   }
-  throw new Error(`sandbox-sdk-native has no build for linux-${process.arch}: ${remedy}`);
+  if (process.arch !== 'x64') throw new Error(`sandbox-sdk-native has no build for linux-${process.arch}: ${remedy}`);
+  throw new Error(
+    'sandbox-sdk-native does not find its addon.node. Where a bundler packs your program, name sandbox-sdk-native ' +
+      'as external, for the addon stays a file of the package; in a clone, run `npm run build`.',
+  );
 }
 
 /** The addon, loaded on first use. */

@@ -193,7 +193,7 @@ const runOptions = ['cwd', 'env', 'stdin', 'timeout', 'signal', 'onStdout', 'onS
 
 function checkRunOptions(options, operation, known = runOptions) {
   if (Array.isArray(options)) {
-    throw invalid(`${operation}() takes a program and its arguments as one array, such as ["ls", "-l"]; the second argument are its options`);
+    throw invalid(`${operation}() takes a program and its arguments as one array, such as ["ls", "-l"]; the second argument is an object of options`);
   }
   const given = checkObject(options, 'options');
   checkNames(given, known, `${operation}()`);

@@ -564,6 +564,10 @@ void sbx_drive_pause(struct sbx_drive* d, bool paused) {
     sbx_exchange_pause(l->exchange, paused);
 }
 
+void sbx_drive_unref(struct sbx_drive* d) {
+  if (d->limit_open) uv_unref((uv_handle_t*) &d->limit);
+}
+
 void sbx_drive_no_retry(struct sbx_drive* d) {
   struct leg* next;
 

@@ -34,6 +34,9 @@ void sbx_drive_input(struct sbx_drive* d, int64_t number, const void* bytes,
 /* Back-pressure on everything that it receives. */
 void sbx_drive_pause(struct sbx_drive* d, bool paused);
 
+/* Its deadline keeps no loop alive: nobody waits for it. */
+void sbx_drive_unref(struct sbx_drive* d);
+
 /* No request of it is sent again: one that waits for that fails. */
 void sbx_drive_no_retry(struct sbx_drive* d);
 

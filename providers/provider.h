@@ -212,6 +212,8 @@ struct sbx_sandbox {
   uv_loop_t* loop;
   struct sbx_place place; /* owned by the provider; may change with start */
   uint32_t epoch;         /* raised by every create, connect and resume */
+  bool abandoned;         /* set before close where nobody hears answers any
+                             more: what waits need not be done */
 };
 
 /* NULL if there is no provider of that name. */

@@ -417,6 +417,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       status: this.status,
       createdAt: this.#createdAt,
       lastUsedAt: this.#lastUsedAt === undefined ? undefined : new Date(this.#lastUsedAt),
+      resources: resourcesOf(this.#lease.session.facts),
       metadata: this.#metadata(),
     };
   }
@@ -441,6 +442,14 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       options?.requestContext,
     );
   }
+}
+
+// The limits that hold, in Mastra's units; undefined where there is none.
+function resourcesOf(facts) {
+  const { 'limits.memory': memory, 'limits.cpu': cpu, 'limits.workspaceSize': disk } = facts;
+  if (!memory && !cpu && !disk) return undefined;
+  const megabytes = bytes => bytes && Math.round(bytes / 2 ** 20);
+  return { memoryMB: megabytes(memory), cpuCores: cpu && Number(cpu), diskMB: megabytes(disk) };
 }
 
 // What commands get as variables is no news about the sandbox.

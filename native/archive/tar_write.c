@@ -17,7 +17,7 @@ struct text {
 
 static void text_add(struct text* t, const void* bytes, size_t len) {
   if (t->failed) return;
-  if (t->size - t->len < len) {
+  if (t->bytes == NULL || t->size - t->len < len) {
     size_t size = (t->size + len) * 2;
     char* more = realloc(t->bytes, size);
 

@@ -49,6 +49,7 @@ void CloseAll(Addon* addon) {
   SandboxState* next = nullptr;
   for (SandboxState* s = addon->sandboxes; s; s = next) {
     next = s->next;  // close may answer at once
+    s->sandbox->abandoned = true;
     CloseQuietly(Sandbox::Detach(s));
   }
 }

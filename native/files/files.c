@@ -60,6 +60,9 @@ static int run(struct queued* q, int identity) {
                          "Cannot take the workspace owner's user id %lld; "
                          "run as root or as that user.",
                          (long long)q->root->fsuid);
+  if (__atomic_load_n(&q->root->abandoned, __ATOMIC_RELAXED))
+    return sbx_error_set(&q->error, SBX_E_ABORTED, 0, verb->operation,
+                         "The sandbox was closed before the call started.");
   return verb->run(&job);
 }
 

@@ -28,6 +28,9 @@ int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out);
 void sbx_root_ref(struct sbx_root* root);
 void sbx_root_unref(struct sbx_root* root);
 
+/* What waits for a thread is answered with SBX_E_ABORTED instead of done. */
+void sbx_root_abandon(struct sbx_root* root);
+
 enum sbx_file_verb {
   SBX_FILE_READ = 1, /* -> data */
   SBX_FILE_WRITE,    /* data; PARENTS, EXCLUSIVE, expected_mtime, mode */

@@ -25,6 +25,7 @@ struct sbx_root {
   int64_t fsgid;
   bool identity_known; /* the ids were taken once; any thread */
   bool no_openat2; /* kernel before 5.6 or a filter without it */
+  bool abandoned;  /* set once; any thread */
   bool quick;      /* opening a cached file here asks nobody else */
   size_t parts;    /* components of `inside`, 0 for "/" */
   char* inside;    /* its components, each ended by NUL, one after another */

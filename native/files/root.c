@@ -77,6 +77,10 @@ void sbx_root_ref(struct sbx_root* root) {
   root->refs++;
 }
 
+void sbx_root_abandon(struct sbx_root* root) {
+  __atomic_store_n(&root->abandoned, true, __ATOMIC_RELAXED);
+}
+
 void sbx_root_unref(struct sbx_root* root) {
   if (!root || --root->refs > 0) return;
   sbx__near_free(root);

@@ -59,7 +59,7 @@ int sbx_json_parse(const char* bytes, size_t len,
   rc = prepare(&text, &text_len, &copy, source, error);
   json = rc == 0 ? calloc(1, sizeof(*json)) : NULL;
   if (rc == 0 && json == NULL) rc = sbx__json_out_of_memory(source, error);
-  if (rc == 0) {
+  if (json != NULL) {
     json->source = *source;
     json->root = parse(text, text_len);
     if (json->root == NULL) rc = sbx__json_bad(source, bytes, len, NULL, error);

@@ -1,6 +1,6 @@
 /* The scan before cJSON, which is lenient and ends strings at the first NUL: it
- * checks depth, count, numbers and bytes, and only where needed it makes a copy,
- * in which a NUL is C0 80, bytes that no valid text holds. */
+ * checks depth, count, numbers and bytes, and only where needed it makes a
+ * copy, in which a NUL is C0 80, bytes that no valid text holds. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
   BATCH = 8 << 20,
@@ -465,19 +464,11 @@ void sbx__gather_command(struct sbx__command* c,
   add_extensions(c, r);
 }
 
-static bool holds_folded(const char* data, size_t len, const char* want,
-                         size_t want_len) {
-  for (size_t i = 0; i + want_len <= len; i++)
-    if (strncasecmp(data + i, want, want_len) == 0) return true;
-  return false;
-}
-
 static bool holds(const struct sbx_file_request* r, const char* data,
                   size_t len) {
-  if (r->data_len == 0) return true;
-  if (r->flags & SBX_FILE_FOLD)
-    return holds_folded(data, len, r->data, r->data_len);
-  return memmem(data, len, r->data, r->data_len) != NULL;
+  struct sbx__literal want = {r->data, r->data_len,
+                              (r->flags & SBX_FILE_FOLD) != 0};
+  return want.len == 0 || sbx__literal_find(&want, data, len) != NULL;
 }
 
 static bool is_pruned(const struct sbx_file_request* r, const char* name,

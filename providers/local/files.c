@@ -16,7 +16,9 @@
 
 void sbx__local_drop_roots(struct sbx__local* l) {
   for (int i = 0; i < 3; i++) {
-    if (l->roots[i] != NULL) sbx_root_unref(l->roots[i]);
+    if (l->roots[i] == NULL) continue;
+    if (l->base.abandoned) sbx_root_abandon(l->roots[i]);
+    sbx_root_unref(l->roots[i]);
     l->roots[i] = NULL;
   }
 }

@@ -89,6 +89,7 @@ struct sbx__local_preparing {
   uv_work_t work; /* its data is this struct */
   struct sbx__local* local;
   struct sbx_local_options own; /* borrows all that it points to */
+  const struct sbx_local_options* options; /* the same */
   const char* layer;
   char* protected;
   char* existing;

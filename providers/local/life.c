@@ -328,6 +328,7 @@ static void queue_prepare(struct sbx__local* l) {
   p->layer = l->layer;
   p->own = l->options;
   p->own.level = l->level;
+  p->options = &p->own;
   p->work.data = p;
   sbx_local_folder_init(&p->folder);
   uv_queue_work(l->base.loop, &p->work, sbx__local_prepare, on_prepared);

@@ -77,7 +77,7 @@ static size_t list_etc(char*** out) {
 }
 
 static int build_view(struct sbx__local_preparing* p) {
-  const struct sbx_local_options* o = &p->own;
+  const struct sbx_local_options* o = p->options;
   char** etc;
   size_t etc_len = list_etc(&etc);
   struct sbx_view_host host = {
@@ -118,7 +118,7 @@ static void add_owner(struct sbx__local_preparing* p) {
 
 /* Without ids of its own a root's session would see foreign owners in it. */
 static void add_layer(struct sbx__local_preparing* p) {
-  const struct sbx_local_options* o = &p->own;
+  const struct sbx_local_options* o = p->options;
 
   if (p->layer == NULL || o->kind != SBX_LOCAL_TEMPORARY ||
       o->level != SBX_LEVEL_FULL || (p->folder.base < 0 && geteuid() == 0))
@@ -130,11 +130,11 @@ static void add_layer(struct sbx__local_preparing* p) {
 }
 
 static void add_protected(struct sbx__local_preparing* p) {
-  p->existing = sbx_local_protect_existing(&p->own);
-  p->repository = sbx_local_protect_repository(&p->own);
-  if (p->own.level != SBX_LEVEL_FULL) return;
-  sbx_local_protect_add(&p->own, p->config);
-  p->protected = sbx_local_protect_present(&p->own);
+  p->existing = sbx_local_protect_existing(p->options);
+  p->repository = sbx_local_protect_repository(p->options);
+  if (p->options->level != SBX_LEVEL_FULL) return;
+  sbx_local_protect_add(p->options, p->config);
+  p->protected = sbx_local_protect_present(p->options);
 }
 
 /* A process that was killed during a restore left both states. */
@@ -142,7 +142,7 @@ static int recover(struct sbx__local_preparing* p) {
   char words[SBX_SYS_TEXT_MAX];
   int fd, rc;
 
-  if (p->own.kind == SBX_LOCAL_TEMPORARY) return 0;
+  if (p->options->kind == SBX_LOCAL_TEMPORARY) return 0;
   fd = open(p->folder.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return 0; /* the start itself says why */
   rc = sbx_archive_recover(fd);
@@ -156,7 +156,7 @@ static int recover(struct sbx__local_preparing* p) {
 }
 
 static void add_session(struct sbx__local_preparing* p) {
-  const struct sbx_local_options* o = &p->own;
+  const struct sbx_local_options* o = p->options;
   struct sbx_config* c = p->config;
 
   sbx_config_add_text(c, SBX_CONFIG_WORKSPACE, p->folder.workspace);
@@ -190,10 +190,10 @@ void sbx__local_prepare(uv_work_t* work) {
     return;
   }
   p->err = build_view(p);
-  if (p->err == 0 && p->own.level == SBX_LEVEL_LANDLOCK)
-    p->own.own_ids = sbx_confined_may_own(&p->own, p->config);
+  if (p->err == 0 && p->options->level == SBX_LEVEL_LANDLOCK)
+    p->own.own_ids = sbx_confined_may_own(p->options, p->config);
   if (p->err == 0)
-    p->err = sbx_local_folder_make(&p->own, &p->folder, &p->error);
+    p->err = sbx_local_folder_make(p->options, &p->folder, &p->error);
   if (p->err == 0) p->err = recover(p);
   if (p->err == 0) add_session(p);
   sbx_launcher_fd(); /* the first one writes the program: not on the loop */

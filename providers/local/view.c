@@ -25,7 +25,6 @@ static const char* const etc_names[] = {
     "locale.alias", "bash.bashrc", "host.conf",        "gai.conf",
     "ImageMagick*", "OpenCL",      "gss"};
 
-
 /* Never readable inside, in whatever is bound. */
 static const char* const masked_etc[] = {"/etc/ssl/private",
                                          "/etc/pki/tls/private",

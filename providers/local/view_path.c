@@ -52,7 +52,6 @@ bool sbx__view_is_normal(const char* path) {
   return true;
 }
 
-/* Of a sbx__view_is_normal path that is not the root. */
 bool sbx__view_parent_of(const char* path, char* out, size_t size) {
   const char* slash = strrchr(path, '/');
   size_t len = slash == path ? 1 : (size_t) (slash - path);

@@ -9,6 +9,7 @@
 enum {
   SBX__REMOTE_CALL_MS = 300000, /* one file call, however large */
   SBX__REMOTE_JOB_MS = 60000,   /* a short job of the kit */
+  SBX__REMOTE_LIFE_MS = 60000,  /* a verb of its life */
   SBX__REMOTE_STDERR = 4096     /* kept of a kit command, for messages */
 };
 
@@ -71,6 +72,9 @@ struct sbx_remote {
 
 void sbx__remote_link(struct sbx_remote* r, struct sbx__remote_work* w);
 void sbx__remote_unlink(struct sbx__remote_work* w);
+/* Ends all there are now, and tells their owners `error`. */
+void sbx__remote_stop_works(struct sbx_remote* r,
+                            const struct sbx_error* error);
 /* A request of the thread pool begins or ends; the sandbox is closed only when
  * none is left. The end may be the last touch of `r`. */
 void sbx__remote_pool(struct sbx_remote* r, bool begins);
@@ -86,17 +90,19 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,
                       struct sbx_error* error);
 
-/* Takes over a drive whose owner knows all it wants: it is closed when its
- * stream has ended, so that the connection can be used again, or after a
- * second. */
-void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
-
-/* orphan.c: takes over the drive of a command that was given up before
- * it had a pid, and ends the command if it comes to one. */
-void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive);
-
 /* The sandbox is used: its time may have to be extended. */
 void sbx__remote_use(struct sbx_remote* r);
+
+/* Where the kit works: scope 0 the workspace, 1 the whole file system. */
+void sbx__remote_place(const struct sbx_remote* r, int scope,
+                       struct sbx_kit_place* place);
+
+/* Calls back in the next turn of the loop; without memory at once. */
+void sbx__remote_soon(uv_loop_t* loop, void (*cb)(void* arg), void* arg);
+
+int sbx__remote_no_memory(struct sbx_error* error, const char* operation);
+
+/* ---- probe.c ---- */
 
 /* Whether the machine is still there, after something broke. Where it is not,
  * the sandbox is LOST when `cb` runs, which may be at once. */
@@ -109,14 +115,16 @@ typedef void (*sbx__probe_cb)(void* arg, enum sbx__remote_life life);
 void sbx__remote_probe(struct sbx_remote* r, sbx__probe_cb cb, void* arg);
 void sbx__remote_forget_probe(struct sbx_remote* r, void* arg);
 
-/* Where the kit works: scope 0 the workspace, 1 the whole file system. */
-void sbx__remote_place(const struct sbx_remote* r, int scope,
-                       struct sbx_kit_place* place);
+/* ---- leftover.c ---- */
 
-/* Calls back in the next turn of the loop; without memory at once. */
-void sbx__remote_soon(uv_loop_t* loop, void (*cb)(void* arg), void* arg);
+/* Takes over a drive whose owner knows all it wants: it is closed when its
+ * stream has ended, so that the connection can be used again, or after a
+ * second. */
+void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
 
-int sbx__remote_no_memory(struct sbx_error* error, const char* operation);
+/* Takes over the drive of a command that was given up before it had a
+ * pid, and ends the command if it comes to one. */
+void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive);
 
 /* ---- command.c: a command of the kit, run to its end ---- */
 

@@ -16,8 +16,7 @@
 #include "internal.h"
 
 enum {
-  LINGER_MS = 1000,
-  LIFE_MS = 60000,
+  LIFE_MS = SBX__REMOTE_LIFE_MS,
   STOP_GRACE_MS = 2000,
   STOP_WAIT_MS = 6000,
   SYNC_MS = 10000,
@@ -87,7 +86,8 @@ static struct sbx__remote_work* older_than(const struct sbx_remote* r,
 
 /* Any of them may end others as it tells its owner, or begin new ones, such as
  * the next start: those go on. */
-static void stop_works(struct sbx_remote* r, const struct sbx_error* error) {
+void sbx__remote_stop_works(struct sbx_remote* r,
+                            const struct sbx_error* error) {
   struct sbx_error copy = *error;
   uint64_t age = ++r->age;
   struct sbx__remote_work* w;
@@ -121,56 +121,6 @@ int sbx__remote_drive(struct sbx_remote* r, struct sbx_machine* machine,
   rc = sbx_drive_start(r->base.loop, r->http, machine, deadline_ms, events,
                        out);
   return rc == 0 ? 0 : sbx__remote_no_memory(error, "request");
-}
-
-struct lingering {
-  struct sbx__remote_work work; /* first */
-  struct sbx_drive* drive;
-  uv_timer_t timer;
-};
-
-static void on_linger_closed(uv_handle_t* handle) {
-  free(handle->data);
-}
-
-static void linger_end(struct lingering* l) {
-  sbx__remote_unlink(&l->work);
-  sbx_drive_close(l->drive);
-  uv_close((uv_handle_t*) &l->timer, on_linger_closed);
-}
-
-static void linger_stop(struct sbx__remote_work* w,
-                        const struct sbx_error* error) {
-  (void) error;
-  linger_end((struct lingering*) w);
-}
-
-static void on_linger_late(uv_timer_t* timer) {
-  linger_end(timer->data);
-}
-
-static void on_linger_done(void* data, const struct sbx_error* error) {
-  (void) error;
-  linger_end(data);
-}
-
-void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive) {
-  struct lingering* l = calloc(1, sizeof(*l));
-  struct sbx_drive_events events = {l, NULL, on_linger_done};
-
-  if (l == NULL) {
-    sbx_drive_close(drive);
-    return;
-  }
-  l->work.stop = linger_stop;
-  l->drive = drive;
-  uv_timer_init(r->base.loop, &l->timer);
-  l->timer.data = l;
-  uv_timer_start(&l->timer, on_linger_late, LINGER_MS, 0);
-  uv_unref((uv_handle_t*) &l->timer);
-  sbx__remote_link(r, &l->work);
-  sbx_drive_retell(drive, &events);
-  sbx_drive_pause(drive, false);
 }
 
 int sbx__remote_check(const struct sbx_remote* r, const char* operation,
@@ -834,7 +784,7 @@ void sbx_remote_destroy(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
     answer(r, cb, NULL, arg, false, &ended);
     return;
   }
-  stop_works(r, &ended);
+  sbx__remote_stop_works(r, &ended);
   if (r->account->id == NULL) {
     r->state = SBX__REMOTE_IDLE;
     answer(r, cb, NULL, arg, false, NULL);
@@ -892,7 +842,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   r->state = SBX__REMOTE_ENDING;
   r->closing = true;
   r->on_quiet = NULL;
-  while (r->works != NULL) stop_works(r, &closed);
+  while (r->works != NULL) sbx__remote_stop_works(r, &closed);
   if (r->touching != NULL) sbx_drive_close(r->touching);
   if (r->probing != NULL) sbx_drive_close(r->probing);
   r->touching = r->probing = NULL;
@@ -902,105 +852,6 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
     sbx_http_close(r->http, on_http_closed, r);
   else
     sbx__remote_soon(r->base.loop, on_http_closed, r);
-}
-
-/* ---- is it there? ---- */
-
-struct sbx__remote_waiter {
-  struct sbx__remote_waiter* next;
-  uint64_t probe; /* the one that answers it */
-  sbx__probe_cb cb;
-  void* arg;
-};
-
-static void lose(struct sbx_remote* r) {
-  if (r->state != SBX__REMOTE_RUNNING) return;
-  r->state = SBX__REMOTE_LOST;
-  sbx_error_set(&r->error, SBX_E_UNAVAILABLE, 0, "sandbox",
-                "The sandbox \"%.100s\" at %s has ended: its time was over, or "
-                "somebody paused or removed it.",
-                r->account->id != NULL ? r->account->id : r->session,
-                r->service->title);
-  stop_works(r, &r->error);
-}
-
-/* Who asks meanwhile waits for an answer of its own. */
-static void tell_probed(struct sbx_remote* r, enum sbx__remote_life life) {
-  uint64_t probe = r->probes;
-  struct sbx__remote_waiter** at;
-
-  if (life == SBX__REMOTE_DEAD) lose(r);
-  for (at = &r->probe_waiters; *at != NULL;) {
-    struct sbx__remote_waiter* w = *at;
-
-    if (w->probe > probe) {
-      at = &w->next;
-      continue;
-    }
-    *at = w->next;
-    w->cb(w->arg, life);
-    free(w);
-    at = &r->probe_waiters; /* any of them may have come or gone */
-  }
-}
-
-static void on_probe_emit(void* data, int64_t what, const char* bytes,
-                          size_t len) {
-  (void) bytes;
-  (void) len;
-  if (what == SBX_EMIT_FOUND) ((struct sbx_remote*) data)->probe_found = true;
-}
-
-static void on_probe_done(void* data, const struct sbx_error* error) {
-  struct sbx_remote* r = data;
-  enum sbx__remote_life life = SBX__REMOTE_UNKNOWN;
-
-  if (error == NULL)
-    life = r->probe_found ? SBX__REMOTE_ALIVE : SBX__REMOTE_DEAD;
-  else if (error->code == SBX_E_AUTHENTICATION)
-    r->stale = true;
-  sbx_drive_close(r->probing);
-  r->probing = NULL;
-  tell_probed(r, life);
-}
-
-void sbx__remote_probe(struct sbx_remote* r, sbx__probe_cb cb, void* arg) {
-  struct sbx_drive_events events = {r, on_probe_emit, on_probe_done};
-  struct sbx__remote_waiter* w;
-  struct sbx_error error;
-
-  if (r->state != SBX__REMOTE_RUNNING && r->state != SBX__REMOTE_ENDING) {
-    cb(arg, SBX__REMOTE_DEAD);
-    return;
-  }
-  w = malloc(sizeof(*w));
-  if (w == NULL) {
-    cb(arg, SBX__REMOTE_UNKNOWN);
-    return;
-  }
-  if (r->probing == NULL) r->probes++;
-  *w = (struct sbx__remote_waiter){r->probe_waiters, r->probes, cb, arg};
-  r->probe_waiters = w;
-  if (r->probing != NULL) return;
-  r->probe_found = false;
-  if (sbx__remote_drive(r, r->service->probe(r->account), LIFE_MS, &events,
-                        &r->probing, &error) != 0)
-    tell_probed(r, SBX__REMOTE_UNKNOWN);
-}
-
-void sbx__remote_forget_probe(struct sbx_remote* r, void* arg) {
-  struct sbx__remote_waiter** at = &r->probe_waiters;
-
-  while (*at != NULL) {
-    struct sbx__remote_waiter* w = *at;
-
-    if (w->arg == arg) {
-      *at = w->next;
-      free(w);
-    } else {
-      at = &w->next;
-    }
-  }
 }
 
 /* ---- the account ---- */
@@ -1054,63 +905,16 @@ void sbx__remote_use(struct sbx_remote* r) {
       now - r->touched < r->account->timeout_ms / 4)
     return;
   r->touched = now;
-  sbx__remote_drive(r, r->service->touch(r->account), LIFE_MS, &events,
-                    &r->touching, &error);
+  if (sbx__remote_drive(r, r->service->touch(r->account), LIFE_MS, &events,
+                        &r->touching, &error) == 0)
+    sbx_drive_unref(r->touching);
 }
 
 void sbx_remote_touch(struct sbx_sandbox* s) {
   sbx__remote_use((struct sbx_remote*) s);
 }
 
-/* ---- ports and network ---- */
-
-struct exposing {
-  sbx_exposed_cb cb;
-  void* arg;
-  bool failed;
-  struct sbx_error error;
-  char url[1024];
-  char header[1024];
-};
-
-static void on_exposed(void* arg) {
-  struct exposing* e = arg;
-  struct sbx_exposed exposed = {.url = e->url,
-                                .header = e->header[0] != '\0' ? e->header
-                                                               : NULL};
-
-  e->cb(e->arg, e->failed ? &e->error : NULL, &exposed);
-  free(e);
-}
-
-void sbx_remote_expose(struct sbx_sandbox* s, unsigned port, sbx_exposed_cb cb,
-                       void* arg) {
-  struct sbx_remote* r = (struct sbx_remote*) s;
-  struct exposing* e = calloc(1, sizeof(*e));
-  struct sbx_error error;
-
-  if (e == NULL) {
-    sbx__remote_no_memory(&error, "ports.expose");
-    cb(arg, &error, NULL);
-    return;
-  }
-  e->cb = cb;
-  e->arg = arg;
-  e->failed = sbx__remote_check(r, "ports.expose", &e->error) != 0;
-  if (!e->failed && r->service->port_url == NULL) {
-    e->failed = true;
-    sbx_error_set(&e->error, SBX_E_UNSUPPORTED, 0, "ports.expose",
-                  "%s has no public ports.", r->service->title);
-  } else if (!e->failed &&
-             r->service->port_url(r->account, port, e->url, sizeof(e->url),
-                                  e->header, sizeof(e->header)) != 0) {
-    e->failed = true;
-    sbx_error_set(&e->error, SBX_E_PROVIDER, 0, "ports.expose",
-                  "%s gives no URL for port %u of this sandbox.",
-                  r->service->title, port);
-  }
-  sbx__remote_soon(r->base.loop, on_exposed, e);
-}
+/* ---- the network ---- */
 
 static void on_network_set(struct life* l, const struct sbx_error* error) {
   life_finish(l, error);

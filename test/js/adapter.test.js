@@ -285,6 +285,15 @@ test('a sandbox killed from outside is made anew by the next command', using({ p
   assert.equal(await out(workspace, 'cat a'), 'kept');
 }));
 
+test('limits are the resources that Mastra shows', async () => {
+  const limits = { memory: 512 * 1024 ** 2, workspaceSize: 100 * 1024 ** 2 };
+  await using({ provider: local({ limits }) }, async workspace => {
+    await workspace.init();
+    assert.deepEqual(workspace.sandbox.getInfo().resources, { memoryMB: 512, cpuCores: undefined, diskMB: 100 });
+  })();
+  await using({}, async ({ sandbox }) => assert.equal(sandbox.getInfo().resources, undefined))();
+});
+
 test('20 MB of output arrive whole; 50 commands at once keep apart', using({}, async workspace => {
   const big = await workspace.sandbox.executeCommand("head -c 20000000 /dev/zero | tr '\\0' a");
   assert.deepEqual([big.stdout.length, big.stdoutTruncated], [20_000_000, false]);

@@ -2,7 +2,7 @@
 // No test here reaches a network.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -45,6 +45,7 @@ test('a cache is copied, also by several runs at once', async (t) => {
   const build = path.join(tree, 'repo/build');
   assert.deepEqual(files(path.join(build, 'deps')), files(cache));
   assert.deepEqual(readdirSync(build).sort(), ['deps', 'deps.lock']);
+  assert.match(readFileSync(path.join(build, 'deps/cjson/cJSON.c'), 'utf8'), /^static __thread error global_error /m);
 });
 
 test('what is not whole is not used', async (t) => {

@@ -434,6 +434,55 @@ test('libcurl: HTTP/2 where it is offered, on one connection', async (t) => {
   delete process.env.SBX_HTTP_TRANSPORT;
 });
 
+// What an HTTP/2 server does with the first request on /x, once it has come.
+const goaways = {
+  'tells that it closes, and answers': ({ stream }) => {
+    stream.session.goaway(0);
+    return false;
+  },
+  'refuses the stream': ({ stream }) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM),
+  'closes before it': ({ stream }) => {
+    stream.session.goaway(0, 0);
+    setTimeout(() => stream.session.destroy(), 20);
+  },
+  'dies with it': ({ stream }) => stream.session.destroy(),
+  'tells that it closes, and dies': ({ stream }) => {
+    stream.session.goaway(0);
+    setTimeout(() => stream.session.destroy(), 20);
+  },
+};
+
+for (const [what, act] of Object.entries(goaways)) {
+  test(`libcurl: an HTTP/2 server that ${what}: nothing that may have run is sent again`, async (t) => {
+    process.env.SBX_HTTP_TRANSPORT = 'libcurl';
+    t.after(() => delete process.env.SBX_HTTP_TRANSPORT);
+    const seen = { GET: 0, POST: 0 };
+    const server = http2.createSecureServer(cert, (request, response) => {
+      request.on('error', () => {});
+      response.on('error', () => {});
+      if (request.url === '/x' && ++seen[request.method] === 1 && act(request) !== false) return;
+      request.resume().on('end', () => response.end(`${request.method} ${request.url}`));
+    });
+    server.open = new Set();
+    server.on('session', (session) => server.open.add(session.on('error', () => {})));
+    await listen(t, server);
+    const on = client(t, { caFile: cert.file });
+    const ask = (method, where, flags) =>
+      call(on, { url: server.url('https') + where, method, flags, body: method === 'POST' ? Buffer.from('b') : undefined });
+    // On a connection that is used again, as most are.
+    assert.equal((await ask('GET', '/warm', IDEMPOTENT)).text, 'GET /warm');
+    assert.equal((await ask('GET', '/x', IDEMPOTENT)).text, 'GET /x');
+    assert.equal((await ask('GET', '/warm', IDEMPOTENT)).text, 'GET /warm');
+    const answered = what.endsWith('answers');
+    assert.equal(seen.GET, answered ? 1 : 2);
+    const post = await ask('POST', '/x', 0).then((one) => one.text, (error) => error);
+    if (answered) assert.equal(post, 'POST /x');
+    else assert.equal(post.code, 'unavailable');
+    assert.equal(seen.POST, 1);
+    assert.equal((await ask('POST', '/after', 0)).text, 'POST /after');
+  });
+}
+
 test('host: a SOCKS proxy is refused with the remedy', async (t) => {
   process.env.SBX_HTTP_TRANSPORT = 'host';
   const on = client(t, { proxy: 'socks5h://127.0.0.1:1' });

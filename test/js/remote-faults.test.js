@@ -2,7 +2,9 @@
 // hosts that come and go, limits, hostile answers. Nothing runs twice, and what is
 // not known is said.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 
 import { createSandbox } from 'sandbox-sdk-native';
 import { e2b } from 'sandbox-sdk-native/e2b';
@@ -215,3 +217,54 @@ test('64 commands at once keep apart', () =>
     const all = await Promise.all(Array.from({ length: 64 }, (_, i) => sandbox.executeCommand(`echo out ${i}; echo err ${i} >&2; exit ${i}`)));
     all.forEach((one, i) => assert.deepEqual([one.exitCode, one.stdout, one.stderr], [i, `out ${i}\n`, `err ${i}\n`]));
   }));
+
+test('the stream of a background command is cut: input and its end still reach it', () =>
+  use(async sandbox => {
+    const mark = fake.mark();
+    const cut = fake.fault({ match: { rpc: 'Start' }, times: 1, cutAfter: 900 });
+    const handle = await sandbox.processes.spawn("echo $$ >>ran; printf '%01000d\\n' 0; cat; echo end");
+    cut.remove();
+    await handle.sendStdin('before\n').catch(() => {}); // it may be on its way when the stream breaks
+    await until(() => cut.used === 1 && fake.since(mark).filter(one => one.rpc === 'Start').length > 1);
+    await handle.sendStdin('x'.repeat(100_000));
+    await handle.sendStdin('\nlast\n');
+    await handle.closeStdin();
+    const { exitCode, stdout } = await handle.wait();
+    assert.equal(exitCode, 0);
+    assert.match(stdout, /^0{1000}\n(before\n)?x{100000}\nlast\nend\n$/);
+    assert.match((await sandbox.executeCommand('cat ran')).stdout, /^\d+\n$/);
+  }));
+
+test('input that is lost on its way is told, and never passes for all of it', () =>
+  use(async sandbox => {
+    const lost = fake.fault({ match: { rpc: 'SendInput' }, times: 1, skip: 1, loseAnswer: true });
+    const handle = await sandbox.processes.spawn('cat >all; echo end');
+    await handle.sendStdin('one\n');
+    await assert.rejects(handle.sendStdin('two\n'));
+    lost.remove();
+    await handle.sendStdin('three\n');
+    await handle.closeStdin();
+    assert.equal((await handle.wait()).stdout, 'end\n');
+    assert.match((await sandbox.executeCommand('cat all')).stdout, /^one\n(two\n)?three\n$/);
+
+    const again = fake.fault({ match: { rpc: 'SendInput' }, times: 1, loseAnswer: true });
+    const sdk = sandbox.sandboxSdk;
+    await assert.rejects(sdk.run('cat >part', { stdin: 'x'.repeat(300_000) }), { code: 'unavailable' });
+    assert.equal(again.used, 1);
+  }));
+
+test('extending the time of a sandbox keeps no process alive', async () => {
+  const hang = fake.fault({ match: { path: /\/(timeout|refreshes)$/ }, times: 9, hang: true });
+  const script = `
+    import { createSandbox } from 'sandbox-sdk-native';
+    import { e2b } from 'sandbox-sdk-native/e2b';
+    const provider = e2b({ apiKey: '${fake.apiKey}', apiUrl: '${fake.url}', sandboxUrl: '${fake.url}', timeout: 1000, autoPause: true });
+    const sandbox = await createSandbox({ provider });
+    await new Promise(resolve => setTimeout(resolve, 300));
+    console.log((await sandbox.run('echo used')).stdout);`;
+  const options = { cwd: new URL('../..', import.meta.url), timeout: 45_000 }; // of the 60 s that the request may take
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], options);
+  hang.remove();
+  assert.equal(stdout, 'used\n\n');
+  assert.equal(hang.used, 1);
+});

@@ -10,9 +10,11 @@
 static int countdown = -1;
 static bool fired;
 
+/* Below zero nothing does. */
 static bool fails(void) {
-  if (!armed || countdown < 0 || countdown-- != 0) return false;
-  fired = true;
+  if (!armed || __atomic_load_n(&countdown, __ATOMIC_RELAXED) < 0) return false;
+  if (__atomic_fetch_sub(&countdown, 1, __ATOMIC_RELAXED) != 0) return false;
+  __atomic_store_n(&fired, true, __ATOMIC_RELAXED);
   return true;
 }
 

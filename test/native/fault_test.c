@@ -9,24 +9,11 @@
 
 #include "../../providers/provider.h"
 
-/* Counts down to the call that fails; below zero nothing does. The engine's
- * thread-pool work counts, too. */
-static int countdown = -1;
-static bool fired;
+/* The engine's thread-pool work counts, too. */
+static const bool armed = true;
 
-static bool fails(void) {
-  int left = __atomic_load_n(&countdown, __ATOMIC_RELAXED);
+#include "alloc_fault.h"
 
-  if (left < 0) return false;
-  if (__atomic_fetch_sub(&countdown, 1, __ATOMIC_RELAXED) != 0) return false;
-  __atomic_store_n(&fired, true, __ATOMIC_RELAXED);
-  return true;
-}
-
-void* __real_malloc(size_t size);
-void* __real_calloc(size_t n, size_t size);
-void* __real_realloc(void* p, size_t size);
-char* __real_strdup(const char* s);
 int __real_pipe2(int* fds, int flags);
 int __real_memfd_create(const char* name, unsigned flags);
 int __real_socketpair(int domain, int type, int protocol, int* fds);
@@ -35,22 +22,6 @@ int __real_posix_spawn(pid_t* pid, const char* path,
                        const posix_spawn_file_actions_t* actions,
                        const posix_spawnattr_t* attr, char* const* argv,
                        char* const* env);
-
-void* __wrap_malloc(size_t size) {
-  return fails() ? NULL : __real_malloc(size);
-}
-
-void* __wrap_calloc(size_t n, size_t size) {
-  return fails() ? NULL : __real_calloc(n, size);
-}
-
-void* __wrap_realloc(void* p, size_t size) {
-  return fails() ? NULL : __real_realloc(p, size);
-}
-
-char* __wrap_strdup(const char* s) {
-  return fails() ? NULL : __real_strdup(s);
-}
 
 static int too_many(void) {
   errno = EMFILE;

@@ -607,6 +607,33 @@ static void a_later_host_goes_on_body(struct kit* k) {
 }
 EACH(a_later_host_goes_on)
 
+/* The spool is behind what the first host has heard; the later one waits. */
+static void a_spool_that_is_late_body(struct kit* k) {
+  const uint64_t offsets[2] = {4, 0};
+  struct service s, f;
+  char script[512];
+  start(k, &s, "while [ ! -e first ]; do sleep 0.05; done; echo one; "
+               "while [ ! -e go ]; do sleep 0.05; done; echo two", true);
+  /* Of the helpers in its record the first is the pump of stdout. */
+  snprintf(script, sizeof(script),
+           "i=0; until pump=$(cat %s/p.%d.* | sed -n '1s/[^:]*:\\([0-9]*\\).*/\\1/p')"
+           " && [ \"$pump\" ] && pkill -STOP -P $pump; do sleep 0.05; "
+           "i=$((i + 1)); [ $i -lt 400 ] || exit 1; done 2>/dev/null; "
+           "echo $pump >pump; touch first", k->folder, (int)s.pid);
+  kit_shell(k, script);
+  service_wait_for(&s, "one\n");
+  service_close(&s);
+  follow(k, &f, s.pid, offsets);
+  kit_shell(k, "sleep 0.5; pkill -CONT -P $(cat pump); touch go");
+  service_wait(&f);
+  assert_int_equal(f.exit.end, SBX_KIT_EXITED);
+  assert_string_equal(text_of(&f, 0), "two\n");
+  service_free(&f);
+  waitpid(s.pid, NULL, 0);
+  service_free(&s);
+}
+EACH(a_spool_that_is_late)
+
 static void what_is_not_spooled_body(struct kit* k) {
   const uint64_t offsets[2] = {5, 0};
   struct service s, f;
@@ -798,7 +825,7 @@ EACH(a_terminal)
 
 #define T(name) cmocka_unit_test(name)
 
-int main(void) {
+int main(int argc, char** argv) {
   const struct CMUnitTest tests[] = {
       T(ends),
       T(children_do_not_hold_it),
@@ -814,6 +841,7 @@ int main(void) {
       T(a_killed_wrapper),
       T(time_is_limited),
       T(a_later_host_goes_on),
+      T(a_spool_that_is_late),
       T(what_is_not_spooled),
       T(much_output_is_bounded),
       T(nobody_dies_of_a_closed_pipe),
@@ -826,5 +854,6 @@ int main(void) {
   /* A shell that starts this in the background ignores them for us. */
   signal(SIGINT, SIG_DFL);
   signal(SIGQUIT, SIG_DFL);
+  if (argc == 2) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

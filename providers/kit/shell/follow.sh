@@ -72,6 +72,12 @@ first_piece() {
   [ "$piece" ]
 }
 
+# Whether the piece $1 has so many bytes; one that is gone had all of its own.
+has_bytes() {
+  size=$(stat -c %s "$F/s.$id/$1") || return 0
+  [ "$size" -ge "$2" ]
+}
+
 # Stream $1 from offset $2 on to descriptor $3.
 stream() {
   tries=0
@@ -90,7 +96,14 @@ stream() {
   [ "$at" -lt "$piece" ] && at=$piece
   head_of "$at" "$3"
   exec 8<"$F/s.$id/$1.$piece"
+  # An earlier host may have heard what the pump has not written yet.
+  tries=0
+  until has_bytes "$1.$piece" $((at - piece)) || [ $tries -gt 20 ]; do
+    is_over && tries=$((tries + 1))
+    wait_bit
+  done
   tail -c +$((at - piece + 1)) <&8 >&$3
+  tries=0
   while :; do
     # In this order: what was written before its end is there afterwards.
     over=

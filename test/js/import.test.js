@@ -1,0 +1,64 @@
+// What an import costs, and what is said where the addon is not beside it.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import module from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+
+const root = path.join(import.meta.dirname, '../..');
+const skip = module.registerHooks === undefined && 'needs module.registerHooks (Node 22.15)';
+
+const counting = `
+const { registerHooks } = require('node:module');
+const loaded = [];
+registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+process.on('exit', () => console.log(JSON.stringify(loaded)));
+`;
+
+/** Names of the package's files that a program reads, node:os and the like left out. */
+function loadedBy(program, folder) {
+  fs.writeFileSync(path.join(folder, 'counting.cjs'), counting);
+  const args = ['-r', path.join(folder, 'counting.cjs'), '--input-type=module', '-e', program];
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  assert.equal(stderr, '');
+  return JSON.parse(stdout.trim().split('\n').at(-1)).filter(url => url.startsWith('file:')).map(url => path.basename(url));
+}
+
+function inFolder(work) {
+  return () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'import-'));
+    try {
+      return work(folder);
+    } finally {
+      fs.rmSync(folder, { recursive: true, force: true });
+    }
+  };
+}
+
+test('a provider loads what its options need, and no addon', { skip }, inFolder(folder => {
+  const common = ['errors.js', 'load.js', 'network.js', 'options.js', 'provider.js', 'reentry.js', 'secret.js', 'verbs.js'];
+  assert.deepEqual(loadedBy("import 'sandbox-sdk-native/e2b';", folder).sort(), [...common, 'e2b.js'].sort());
+  assert.deepEqual(loadedBy("import 'sandbox-sdk-native/local';", folder).sort(), [...common, 'limits.js', 'local.js'].sort());
+}));
+
+test('a command on this machine needs no HTTP, no search and no desktop', { skip }, inFolder(folder => {
+  const program = `
+    import { withSandbox } from 'sandbox-sdk-native';
+    import { local } from 'sandbox-sdk-native/local';
+    await withSandbox({ provider: local() }, sandbox => sandbox.run('true'));`;
+  const loaded = loadedBy(program, folder);
+  assert.ok(loaded.includes('sandbox.js'), loaded.join());
+  for (const name of ['transport.js', 'grep.js', 'template.js', 'changes.js', 'listing.js', 'e2b.js']) assert.ok(!loaded.includes(name), name);
+}));
+
+test('packed by a bundler, without its addon: the error says what to tell the bundler', { skip: process.arch !== 'x64' && 'of x64' }, inFolder(folder => {
+  fs.cpSync(path.join(root, 'js'), path.join(folder, 'js'), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
+  const program = "import { native } from './js/load.js'; native();";
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd: folder, encoding: 'utf8' });
+  assert.notEqual(status, 0);
+  assert.match(stderr, /does not find its addon\.node.*name sandbox-sdk-native as external/);
+}));
