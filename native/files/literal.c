@@ -29,7 +29,6 @@ struct places {
 static const char* find_folded(const struct sbx__literal* want,
                                const char* at, const char* end,
                                struct places* p) {
-  if (want->len > (size_t)(end - at)) return NULL;
   const char* stop = end - want->len + 1;
   char first = want->data[0];
   for (;;) {
@@ -46,6 +45,7 @@ static const char* find_folded(const struct sbx__literal* want,
 static const char* find(const struct sbx__literal* want, const char* at,
                         const char* end, struct places* p) {
   if (want->len == 0) return at;
+  if (want->len > (size_t)(end - at)) return NULL;
   if (want->fold) return find_folded(want, at, end, p);
   return memmem(at, (size_t)(end - at), want->data, want->len);
 }
