@@ -179,7 +179,11 @@ static void input_pump_held(struct remote_process* p) {
 
   if (p->pid == 0 || !p->stdin_open || idle) return;
   drive = input_of(p);
-  if (drive == NULL) return;
+  if (drive == NULL) {
+    /* Else it comes back, and pumps then. */
+    if (p->follows && !p->remote->paused) input_end(p, UV_ECONNRESET);
+    return;
+  }
   while (w != NULL && p->on_way < PIECES_ON_WAY) {
     if (!is_sent(w)) send_pieces(p, drive, w);
     if (w->sent < w->len) return;
@@ -832,7 +836,11 @@ static void hold(struct remote_process* p, bool held) {
     uv_timer_start(&p->limit, p->ending ? on_kill_wait : on_timeout,
                    p->limit_left, 0);
   }
-  if (held || p->drive != NULL || p->pid == 0) return;
+  if (held || p->pid == 0) return;
+  if (p->drive != NULL) {
+    input_pump(p); /* its stream was not cut, but input has waited */
+    return;
+  }
   if (p->retrying && uv_is_active((uv_handle_t*) &p->retry)) return;
   p->tries = 0;
   come_back(p);
