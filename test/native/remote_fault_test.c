@@ -55,6 +55,7 @@ struct sbx_exchange {
 
 static const char* payload; /* of the kit's next answer */
 static bool cuts;           /* streams of the user's commands break */
+static bool stays;          /* or go on */
 static bool holds;          /* uploads wait for answer_held() */
 static struct sbx_exchange* held;
 
@@ -109,8 +110,10 @@ static void answer_start(struct sbx_exchange* x, const char* body, size_t len) {
     if (has(body, len, "P%s%s %s %s")) said = "P11 1000 /bin/bash\n/home/user";
     snprintf(text, sizeof(text), "SBX%s(%s)SBX%s", nonce, said, nonce);
     put_output(x, "stdout", text);
-  } else if (ours && cuts) {
-    x->stream = x->cut = true;
+  } else if (ours && (cuts || stays)) {
+    x->stream = true;
+    x->cut = cuts;
+    x->open = stays;
     return;
   } else if (ours) {
     snprintf(text, sizeof(text), "SBX%s=b000.SBX%s=x000.", nonce, nonce);
@@ -576,6 +579,30 @@ static void closed_in_stop_of_a_paused_one(void** state) {
   closed_as_it_goes_on(sbx_provider_e2b.stop);
 }
 
+/* Nothing was cut, so nothing comes back: what waited leaves all the same. */
+static void input_waits_for_unpause(void** state) {
+  struct sbx_process_spec spec = {.stdin_pipe = true};
+  struct life l;
+  struct sbx_process_events events = {.data = &l, .on_exit = on_exit_event};
+  struct sbx_error error;
+
+  (void) state;
+  setup_life(&l);
+  stays = true;
+  assert_int_equal(sbx_provider_e2b.attach(l.s, 77, &spec, &events, &l.process,
+                                           &error), 0);
+  assert_true(verb(&l, sbx_provider_e2b.pause));
+  stays = false;
+  assert_int_equal(sbx_process_write(l.process, "in", 2, on_written, &l), 0);
+  assert_int_equal(l.written, 0);
+  assert_true(verb(&l, sbx_provider_e2b.unpause));
+  run_until(&l, &l.written, 1);
+  sbx_process_close(l.process);
+  l.process = NULL;
+  sbx_provider_e2b.close(l.s, on_done, &l);
+  teardown_life(&l);
+}
+
 /* ---- watches ---- */
 
 struct watching {
@@ -689,6 +716,7 @@ int main(void) {
       cmocka_unit_test(closed_at_each_turn),
       cmocka_unit_test(closed_in_unpause),
       cmocka_unit_test(closed_in_stop_of_a_paused_one),
+      cmocka_unit_test(input_waits_for_unpause),
       cmocka_unit_test(closed_by_a_watch_that_a_stop_ends),
       cmocka_unit_test(a_close_ends_watches),
       cmocka_unit_test(a_write_outlives_a_start),
