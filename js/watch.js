@@ -21,6 +21,9 @@ export function checkWatch(onEvent, options) {
 const abortError = signal =>
   new SandboxError('aborted', 'files.watch was aborted', { operation: 'files.watch', cause: signal.reason });
 
+const stoppedError = () =>
+  new SandboxError('aborted', 'The sandbox was stopped before files.watch() began', { operation: 'files.watch' });
+
 /** One watch of a lease, from its request to its end. */
 export class Watch {
   #lease;
@@ -72,7 +75,7 @@ export class Watch {
   }
 
   /** No more events. */
-  stop(error) {
+  stop(error = stoppedError()) {
     this.#end();
     this.#finish(this.#began ? undefined : error);
   }

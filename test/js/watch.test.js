@@ -148,6 +148,20 @@ test('stop, pause and the death of the sandbox end it', async t => {
   assert.equal(stopped.ends[0].code, 'aborted');
 });
 
+test('one that has not begun when its object is stopped, and another goes on, is aborted', async t => {
+  const shared = provider();
+  const make = () => createSandbox({ provider: shared, id: 'watch-shared' });
+  const [one, other] = [await make(), await make()];
+  t.after(() => other.destroy());
+  fake.fault({ match: watches, hang: true });
+  const ended = assert.rejects(one.files.watch('.', () => {}), { code: 'aborted', operation: 'files.watch' });
+  await one.stop();
+  await ended;
+  const { ends, watch } = await keep(other, '.');
+  await watch.stop();
+  assert.deepEqual(ends, [undefined]);
+});
+
 test('names that leave the folder are not told', async t => {
   const sandbox = await use(t);
   const messages = [
