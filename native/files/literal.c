@@ -18,7 +18,6 @@ static const char* next_of(const char* at, const char* end, char c) {
  * was the nearer one: every byte is looked at twice at most. */
 static const char* find_folded(const struct sbx__literal* want,
                                const char* data, size_t len) {
-  if (want->len > len) return NULL;
   const char* end = data + len - want->len + 1;
   const char* same = next_of(data, end, want->data[0]);
   const char* other = next_of(data, end, other_case(want->data[0]));
@@ -34,6 +33,7 @@ static const char* find_folded(const struct sbx__literal* want,
 const char* sbx__literal_find(const struct sbx__literal* want,
                               const char* data, size_t len) {
   if (want->len == 0) return data;
+  if (want->len > len) return NULL;
   if (want->fold) return find_folded(want, data, len);
   return memmem(data, len, want->data, want->len);
 }

@@ -18,7 +18,9 @@ enum {
   KEY_LEN = 24,
   ACCEPT_LEN = 28,
   GOODBYE_MS = 5000,
-  PINGS_MAX = 1000 /* whose answers the peer has not read */
+  PINGS_MAX = 1000, /* whose answers the peer has not read */
+  FRAME_HEAD_MAX = 14,
+  CONTROL_MAX = 125 /* bytes that a control frame may carry */
 };
 
 struct sbx__socket {
@@ -36,6 +38,9 @@ struct sbx__socket {
   bool text;
   bool control, fin; /* of the frame that comes */
   unsigned pings;    /* since all that was to be sent had left */
+  uint8_t held[FRAME_HEAD_MAX + CONTROL_MAX]; /* a frame that has only begun */
+  size_t held_len;
+  uint64_t passing; /* bytes of a frame whose head wslay has */
 };
 
 /* ---- the upgrade ---- */
@@ -272,8 +277,68 @@ static void take_frames(struct sbx_exchange* x) {
   }
 }
 
+/* Of the frame that has begun; false: more of its head is to come. */
+static bool frame_sizes(const struct sbx__socket* s, size_t* head,
+                        uint64_t* payload) {
+  size_t more, i;
+
+  if (s->held_len < 2) return false;
+  *payload = s->held[1] & 127;
+  more = *payload == 126 ? 2 : *payload == 127 ? 8 : 0;
+  *head = 2 + more + (s->held[1] & 128 ? 4 : 0);
+  if (s->held_len < *head) return false;
+  if (more) *payload = 0;
+  for (i = 0; i < more; i++) *payload = *payload << 8 | s->held[2 + i];
+  return true;
+}
+
+static void give(struct sbx_exchange* x, const uint8_t* bytes, size_t len) {
+  struct sbx__socket* s = x->socket;
+
+  s->in = bytes;
+  s->in_len = len;
+  take_frames(x);
+  s->in_len = 0;
+}
+
+/* Takes what belongs to a frame's head or to a control frame; the bytes used.
+ * A control frame is given whole: wslay takes the first two bytes of each piece
+ * of a close frame for its code, and so leaves them out of the check that the
+ * reason is UTF-8. */
+static size_t hold(struct sbx_exchange* x, const uint8_t* bytes, size_t len) {
+  struct sbx__socket* s = x->socket;
+  uint64_t payload;
+  size_t head, used = 0;
+  bool whole;
+
+  while (!frame_sizes(s, &head, &payload)) {
+    if (used == len) return used;
+    s->held[s->held_len++] = bytes[used++];
+  }
+  whole = wslay_is_ctrl_frame((s->held[0] & 15)) && payload <= CONTROL_MAX;
+  while (whole && s->held_len < head + payload) {
+    if (used == len) return used;
+    s->held[s->held_len++] = bytes[used++];
+  }
+  s->passing = whole ? 0 : payload;
+  len = s->held_len;
+  s->held_len = 0;
+  give(x, s->held, len);
+  return used;
+}
+
+static size_t pass(struct sbx_exchange* x, const uint8_t* bytes, size_t len) {
+  struct sbx__socket* s = x->socket;
+
+  if (len > s->passing) len = (size_t) s->passing;
+  s->passing -= len;
+  give(x, bytes, len);
+  return len;
+}
+
 void sbx__socket_bytes(struct sbx_exchange* x, const char* bytes, size_t len) {
   struct sbx__socket* s = x->socket;
+  const uint8_t* at;
 
   while (len && !s->upgraded && x->stage == SBX__ATTEMPT) {
     size_t n = take_line(x, bytes, len);
@@ -282,10 +347,12 @@ void sbx__socket_bytes(struct sbx_exchange* x, const char* bytes, size_t len) {
   }
   if (!s->upgraded || x->stage != SBX__BODY) return;
   heard(x);
-  s->in = (const uint8_t*) bytes;
-  s->in_len = len;
-  if (len) take_frames(x);
-  s->in_len = 0;
+  at = (const uint8_t*) bytes;
+  while (len && x->stage == SBX__BODY) {
+    size_t n = s->passing ? pass(x, at, len) : hold(x, at, len);
+    at += n;
+    len -= n;
+  }
 }
 
 /* ---- frames out ---- */
@@ -354,6 +421,8 @@ void sbx__socket_restart(struct sbx_exchange* x) {
   x->socket->request_sent = 0;
   x->socket->line_len = 0;
   x->socket->pings = 0;
+  x->socket->held_len = 0;
+  x->socket->passing = 0;
 }
 
 void sbx__socket_done(struct sbx_exchange* x,

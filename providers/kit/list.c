@@ -468,7 +468,7 @@ static bool holds(const struct sbx_file_request* r, const char* data,
                   size_t len) {
   struct sbx__literal want = {r->data, r->data_len,
                               (r->flags & SBX_FILE_FOLD) != 0};
-  return sbx__literal_find(&want, data, len) != NULL;
+  return want.len == 0 || sbx__literal_find(&want, data, len) != NULL;
 }
 
 static bool is_pruned(const struct sbx_file_request* r, const char* name,

@@ -61,6 +61,7 @@ test(`${sessions} sessions for ${seconds} s`, async t => {
   assert.ok(seen.descriptors.length < 60, seen.descriptors.join());
   const quarter = Math.floor(seen.memory.length / 4);
   const [third, last] = [mean(seen.memory.slice(2 * quarter, 3 * quarter)), mean(seen.memory.slice(3 * quarter))];
+  if (counted && seconds >= 60) assert.ok(seen.longestTurn <= 50, `a turn of the loop took ${seen.longestTurn} ms of CPU`);
   if (counted && seconds >= 60) assert.ok(last < third * 1.1 + 4096, `memory grows from ${third} to ${last} KiB`);
 });
 

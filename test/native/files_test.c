@@ -718,7 +718,7 @@ static void swapper_cached(struct scratch* s, const char* path) {
   for (int i = 0; i < 20; i++) {
     if (sbx_files_try(&s->loop, s->root, &r, &a.result, &a.error) != 1)
       continue;
-    if (memmem(a.result.data, a.result.len, "secret", 6))
+    if (a.result.len > 0 && memmem(a.result.data, a.result.len, "secret", 6))
       fail_msg("cached read escaped");
     free(a.result.data);
   }
@@ -739,7 +739,8 @@ static void swapper_looks(struct scratch* s, const char* via) {
     struct answer a = ask(s, &r);
     if (verbs[i] == SBX_FILE_EXISTS ? a.result.exists : !whole && a.code == 0)
       fail_msg("looking escaped (verb %d)", verbs[i]);
-    if (whole && a.code == 0 && memmem(a.result.data, a.result.len, "trap", 4))
+    if (whole && a.code == 0 && a.result.len > 0 &&
+        memmem(a.result.data, a.result.len, "trap", 4))
       fail_msg("walk escaped (verb %d)", verbs[i]);
     free(a.result.data);
   }
@@ -755,7 +756,8 @@ static void swapper_round(struct scratch* s, int i) {
   struct sbx_file_request r = REQUEST(.verb = READ, .path = fresh);
   snprintf(fresh, sizeof(fresh), "%s/f", via);
   struct answer a = ask(s, &r);
-  if (a.code == 0 && memmem(a.result.data, a.result.len, "secret", 6))
+  if (a.code == 0 && a.result.len > 0 &&
+      memmem(a.result.data, a.result.len, "secret", 6))
     fail_msg("read escaped");
   free(a.result.data);
   put(s, fresh, "inside", 0);
@@ -770,7 +772,8 @@ static void swapper_round(struct scratch* s, int i) {
   r = REQUEST(.verb = READDIR, .path = via, .flags = RECURSIVE,
               .max_depth = 9);
   a = ask(s, &r);
-  if (a.code == 0 && memmem(a.result.data, a.result.len, "trap", 4))
+  if (a.code == 0 && a.result.len > 0 &&
+      memmem(a.result.data, a.result.len, "trap", 4))
     fail_msg("list escaped");
   free(a.result.data);
   pair(s, MOVE, fresh, "moved", 0);
