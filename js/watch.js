@@ -18,7 +18,11 @@ export function checkWatch(onEvent, options) {
   return { onEvent, recursive: given.recursive === true, signal: checkSignal(given.signal), onExit: given.onExit };
 }
 
-const abortError = (what, cause) => new SandboxError('aborted', what, { operation: 'files.watch', cause });
+const abortError = signal =>
+  new SandboxError('aborted', 'files.watch was aborted', { operation: 'files.watch', cause: signal.reason });
+
+const stoppedError = () =>
+  new SandboxError('aborted', 'The sandbox was stopped before files.watch() began', { operation: 'files.watch' });
 
 /** One watch of a lease, from its request to its end. */
 export class Watch {
@@ -58,7 +62,7 @@ export class Watch {
     this.#ready.resolve();
   }
 
-  #abort = () => this.stop(abortError('files.watch was aborted', this.#signal.reason));
+  #abort = () => this.stop(this.#signal && abortError(this.#signal));
 
   #finish(error) {
     if (this.#over) return;
@@ -70,8 +74,8 @@ export class Watch {
     this.#onExit?.(error && fromNative(error, this.#lease.provider.name));
   }
 
-  /** No more events. One that has not begun never does, with `error`. */
-  stop(error = abortError('files.watch was given up: the sandbox was stopped')) {
+  /** No more events. */
+  stop(error = stoppedError()) {
     this.#end();
     this.#finish(this.#began ? undefined : error);
   }

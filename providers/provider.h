@@ -14,10 +14,10 @@
 
 #include "../native/error.h"
 #include "../native/files/files.h"
+#include "../native/network/proxy.h"
 #include "../native/options.h"
 #include "../native/path.h"
 #include "../native/session/process.h"
-#include "../native/network/proxy.h"
 
 struct sbx_sandbox;
 
@@ -160,7 +160,8 @@ struct sbx_provider {
                struct sbx_watch** out, struct sbx_error* error);
   void (*unwatch)(struct sbx_watch* w); /* no more events */
 
-  /* Commands; the process functions of native/session/process.h work on the result. */
+  /* Commands; the process functions of native/session/process.h work on the
+   * result. */
   int (*spawn)(struct sbx_sandbox* s, const struct sbx_process_spec* spec,
                const struct sbx_process_events* events,
                struct sbx_process** out, struct sbx_error* error);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void sbx__archive_at(struct sbx__archive* a, const char* path) {

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,9 +55,11 @@ static int move_entry(int from, const char* name, int to) {
   int fd = openat(from, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -EACCES;
   int rc = sbx__statx_fd(fd, &st);
-  if (rc == 0) rc = set_mode(fd, st.stx_mode | 0700);
-  if (rc == 0) rc = renameat(from, name, to, name) < 0 ? -errno : 0;
-  set_mode(fd, st.stx_mode & 01777);
+  if (rc == 0) {
+    rc = set_mode(fd, st.stx_mode | 0700);
+    if (rc == 0) rc = renameat(from, name, to, name) < 0 ? -errno : 0;
+    set_mode(fd, st.stx_mode & 01777);
+  }
   close(fd);
   return rc;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct verb {
   const char* operation;
@@ -132,7 +131,7 @@ static void start_hops(struct sbx_root* root) {
 static void on_looked(uv_work_t* work, int status) {
   struct queued* head = work->data;
   struct sbx_root* root = head->root;
-  sbx__root_ref(root);
+  sbx_root_ref(root);
   finish_all(head, status);
   root->hops--;
   start_hops(root);
@@ -219,7 +218,7 @@ int sbx_files_request(uv_loop_t* loop, struct sbx_root* root,
   q->root = root;
   q->cb = cb;
   q->arg = arg;
-  sbx__root_ref(root);
+  sbx_root_ref(root);
   /* Fails only without a function to run. */
   if (is_look(request))
     add_look(q);

@@ -28,7 +28,8 @@ int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out);
 void sbx_root_ref(struct sbx_root* root);
 void sbx_root_unref(struct sbx_root* root);
 
-/* What waits for a thread is answered with SBX_E_ABORTED instead of done. */
+/* On the loop's thread: what waits for a thread, now or later, is answered with
+ * SBX_E_ABORTED instead of done; what has begun ends as it does. */
 void sbx_root_abandon(struct sbx_root* root);
 
 enum sbx_file_verb {

@@ -115,7 +115,7 @@ static int read_scratch(struct gather* g, int fd, size_t* len) {
     ssize_t n = read(fd, g->scratch + *len, g->scratch_size - *len);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -errno;
-    if (n == 0) return 0;
+    if (n == 0) return *len > FILE_MAX ? -EFBIG : 0;
     *len += (size_t)n;
     if (*len < g->scratch_size) continue;
     int rc = grow_scratch(g, fd);

@@ -57,7 +57,6 @@ struct sbx__identity {
 
 int sbx__identity_take(struct sbx_root* root, struct sbx__identity* old);
 void sbx__identity_restore(const struct sbx__identity* old);
-void sbx__root_ref(struct sbx_root* root);
 
 /* The i-th component of the path that commands see the root at. */
 const char* sbx__root_inside(const struct sbx_root* root, size_t i);

@@ -69,14 +69,11 @@ int sbx_root_new(const struct sbx_root_spec* spec, struct sbx_root** out) {
   return 0;
 }
 
-void sbx__root_ref(struct sbx_root* root) {
-  root->refs++;
-}
-
 void sbx_root_ref(struct sbx_root* root) {
   root->refs++;
 }
 
+/* Relaxed: nothing else is told by it, and who misses it only does the work. */
 void sbx_root_abandon(struct sbx_root* root) {
   __atomic_store_n(&root->abandoned, true, __ATOMIC_RELAXED);
 }

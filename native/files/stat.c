@@ -3,7 +3,6 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 int sbx__statx(int dir, const char* name, struct statx* st) {
   int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH;

@@ -2,7 +2,6 @@
  * mean. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../native/parse/base64.h"

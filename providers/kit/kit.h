@@ -22,7 +22,8 @@ struct sbx_kit_place {
 
 struct sbx_kit_call;
 
-/* The request's paths, lists and data are referenced until free. */
+/* The texts of the place and the request's paths, lists and data are referenced
+ * until free. */
 int sbx_kit_call_new(const struct sbx_kit_place* place,
                      const struct sbx_file_request* request,
                      struct sbx_kit_call** out, struct sbx_error* error);

@@ -3,6 +3,7 @@
  */
 #include "limits.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -17,6 +17,7 @@ struct call {
   struct sbx_remote* remote;
   int scope;
   struct sbx_file_request request; /* points to the caller's */
+  char* root; /* the sandbox's own may change with its next start */
   struct sbx_kit_call* kit;
   struct sbx__command* command;
   struct sbx_drive* drive; /* of an upload or download */
@@ -49,9 +50,11 @@ static void let_go(struct call* c) {
   if (c->command != NULL) sbx__command_close(c->command);
   if (c->drive != NULL) sbx_drive_close(c->drive);
   if (c->kit != NULL) sbx_kit_call_free(c->kit);
+  free(c->root);
   c->command = NULL;
   c->drive = NULL;
   c->kit = NULL;
+  c->root = NULL;
 }
 
 /* The last touch. */
@@ -101,6 +104,9 @@ static int begin(struct call* c, struct sbx_error* error) {
   struct sbx_kit_place place;
 
   sbx__remote_place(c->remote, c->scope, &place);
+  c->root = strdup(place.root);
+  if (c->root == NULL) return sbx__remote_no_memory(error, "files");
+  place.root = place.inside = c->root;
   return sbx_kit_call_new(&place, &c->request, &c->kit, error);
 }
 

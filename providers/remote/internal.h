@@ -66,6 +66,7 @@ struct sbx_remote {
   sbx_done_cb on_closed;
   void* closed_arg;
   bool http_closed;
+  uv_timer_t last; /* only its closing: the end of a sandbox without a client */
 };
 
 /* ---- remote.c ---- */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,8 @@ struct remote_process {
   uint64_t limit_left; /* while the sandbox is paused */
   uv_timer_t retry;
   bool retrying; /* the handle is open */
+  uv_timer_t input_retry;
+  bool input_retrying; /* likewise */
   unsigned holds; /* handles, jobs and callbacks that need the memory */
 };
 
@@ -104,6 +107,11 @@ static void timer_start(struct remote_process* p, uv_timer_t* timer,
     *open = true;
   }
   uv_timer_start(timer, cb, ms, 0);
+}
+
+/* Before the next try, in ms. */
+static uint64_t wait_of(unsigned tries) {
+  return 100u << (tries < 5 ? tries : 5);
 }
 
 static void drop_drive(struct remote_process* p) {
@@ -144,6 +152,12 @@ static void on_input_emit(void* data, int64_t what, const char* bytes,
                           size_t len);
 static void on_input_done(void* data, const struct sbx_error* error);
 
+/* Whoever ends the wait pumps. */
+static bool input_waits(const struct remote_process* p) {
+  return p->remote->paused ||
+         (p->input_retrying && uv_is_active((uv_handle_t*) &p->input_retry));
+}
+
 /* Where input goes now, or NULL. */
 static struct sbx_drive* input_of(struct remote_process* p) {
   struct sbx_drive_events events = {p, on_input_emit, on_input_done};
@@ -153,7 +167,7 @@ static struct sbx_drive* input_of(struct remote_process* p) {
   struct sbx_error error;
 
   if (!p->follows) return p->drive;
-  if (p->input == NULL && !r->paused)
+  if (p->input == NULL && !input_waits(p))
     sbx__remote_drive(r, r->service->attach(r->account, &spec), 0, &events,
                       &p->input, &error);
   return p->input;
@@ -179,7 +193,11 @@ static void input_pump_held(struct remote_process* p) {
 
   if (p->pid == 0 || !p->stdin_open || idle) return;
   drive = input_of(p);
-  if (drive == NULL) return;
+  if (drive == NULL) {
+    /* Otherwise it comes back; this is for want of memory. */
+    if (p->follows && !input_waits(p)) input_end(p, UV_ECONNRESET);
+    return;
+  }
   while (w != NULL && p->on_way < PIECES_ON_WAY) {
     if (!is_sent(w)) send_pieces(p, drive, w);
     if (w->sent < w->len) return;
@@ -236,6 +254,10 @@ static void on_input_emit(void* data, int64_t what, const char* bytes,
   if (what == SBX_EMIT_WRITTEN) on_written(data, bytes, len);
 }
 
+static void on_input_retry(uv_timer_t* timer) {
+  input_pump(timer->data);
+}
+
 /* What comes next is tried anew, unless the command reads no more. */
 static void on_input_done(void* data, const struct sbx_error* error) {
   struct remote_process* p = data;
@@ -246,8 +268,13 @@ static void on_input_done(void* data, const struct sbx_error* error) {
   p->input = NULL;
   p->holds++;
   input_cut(p);
-  if (over) input_end(p, UV_EPIPE);
-  else input_pump_held(p);
+  if (over)
+    input_end(p, UV_EPIPE);
+  else if (p->input_tries > 1 && p->stdin_open)
+    timer_start(p, &p->input_retry, &p->input_retrying, on_input_retry,
+                wait_of(p->input_tries));
+  else
+    input_pump_held(p);
   release(p);
 }
 
@@ -299,6 +326,7 @@ static void let_go(struct remote_process* p) {
   p->input = NULL;
   timer_close(&p->limit, &p->limited);
   timer_close(&p->retry, &p->retrying);
+  timer_close(&p->input_retry, &p->input_retrying);
   sbx__remote_unlink(&p->work);
   if (--r->processes == 0 && r->on_quiet != NULL) {
     void (*on_quiet)(struct sbx_remote*) = r->on_quiet;
@@ -538,7 +566,6 @@ static void on_retry(uv_timer_t* timer) {
 
 static void on_probed(void* arg, enum sbx__remote_life life) {
   struct remote_process* p = arg;
-  uint64_t wait = 100u << (p->tries < 5 ? p->tries : 5);
 
   if (p->base.settled) return;
   if (life == SBX__REMOTE_DEAD)
@@ -546,7 +573,7 @@ static void on_probed(void* arg, enum sbx__remote_life life) {
   else if (p->tries > TRIES)
     settle_failed(p, &p->error, true);
   else
-    timer_start(p, &p->retry, &p->retrying, on_retry, wait);
+    timer_start(p, &p->retry, &p->retrying, on_retry, wait_of(p->tries));
 }
 
 static void on_broken(struct remote_process* p,
@@ -832,7 +859,11 @@ static void hold(struct remote_process* p, bool held) {
     uv_timer_start(&p->limit, p->ending ? on_kill_wait : on_timeout,
                    p->limit_left, 0);
   }
-  if (held || p->drive != NULL || p->pid == 0) return;
+  if (held || p->pid == 0) return;
+  if (p->drive != NULL) {
+    input_pump(p); /* its stream was not cut, but input has waited */
+    return;
+  }
   if (p->retrying && uv_is_active((uv_handle_t*) &p->retry)) return;
   p->tries = 0;
   come_back(p);

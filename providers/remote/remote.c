@@ -521,6 +521,15 @@ void sbx_remote_connect(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (l != NULL) connect_it(l);
 }
 
+/* ---- what is told may close the sandbox, or begin its end ---- */
+
+/* It is out of reach meanwhile, for it tells its own end: linked, it would be
+ * ended, and freed, by what a process brings about that goes on. */
+static void go_on_all(struct life* l) {
+  sbx__remote_unlink(&l->work);
+  sbx__remote_hold_all(l->remote, false);
+}
+
 /* ---- stopping: first the processes, then the machine ---- */
 
 static void on_stopped(struct life* l, const struct sbx_error* error) {
@@ -663,6 +672,7 @@ static void end_processes(struct life* l) {
 
 static void on_woken(struct life* l, const struct sbx_error* error) {
   struct sbx_remote* r = l->remote;
+  struct sbx_error closed;
 
   if (error != NULL && error->code != SBX_E_NOT_FOUND) {
     r->state = SBX__REMOTE_RUNNING;
@@ -670,7 +680,13 @@ static void on_woken(struct life* l, const struct sbx_error* error) {
     return;
   }
   r->paused = false;
-  sbx__remote_hold_all(r, false);
+  go_on_all(l);
+  if (r->closing) {
+    sbx_error_set(&closed, SBX_E_ABORTED, 0, "stop", "The sandbox was closed.");
+    life_finish(l, &closed);
+    return;
+  }
+  sbx__remote_link(r, &l->work);
   end_processes(l);
 }
 
@@ -689,11 +705,12 @@ void sbx_remote_stop(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   r->state = SBX__REMOTE_ENDING;
   sbx_error_set(&stopped, SBX_E_ABORTED, 0, "files.watch",
                 "The sandbox was stopped.");
-  sbx__remote_end_watches(r, &stopped);
   if (r->paused)
     life_run(l, r->service->connect(r->account), on_woken);
   else
     end_processes(l);
+  /* Afterwards, for whoever is told may close the sandbox, and that ends `l`. */
+  sbx__remote_end_watches(r, &stopped);
 }
 
 /* ---- pausing ---- */
@@ -703,7 +720,7 @@ static void on_paused(struct life* l, const struct sbx_error* error) {
 
   if (error != NULL) {
     r->paused = false;
-    sbx__remote_hold_all(r, false);
+    go_on_all(l);
   } else {
     sbx__remote_pause_watches(r);
   }
@@ -716,7 +733,7 @@ static void on_unpaused(struct life* l, const struct sbx_error* error) {
   if (error == NULL) {
     r->paused = false;
     r->touched = uv_now(r->base.loop);
-    sbx__remote_hold_all(r, false);
+    go_on_all(l);
   }
   life_finish(l, error);
 }
@@ -835,6 +852,18 @@ static void on_http_closed(void* arg) {
   finish_close(r);
 }
 
+static void on_last_closed(uv_handle_t* handle) {
+  on_http_closed(handle->data);
+}
+
+/* In a later turn of the loop, and without memory: who calls close may be
+ * called by what still needs the sandbox. */
+static void close_later(struct sbx_remote* r) {
+  uv_timer_init(r->base.loop, &r->last);
+  r->last.data = r;
+  uv_close((uv_handle_t*) &r->last, on_last_closed);
+}
+
 /* The machine is left to itself: that a host goes away ends nothing there. */
 void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   struct sbx_remote* r = (struct sbx_remote*) s;
@@ -853,7 +882,7 @@ void sbx_remote_close(struct sbx_sandbox* s, sbx_done_cb cb, void* arg) {
   if (r->http != NULL && sbx_http_leave(r->http))
     sbx_http_close(r->http, on_http_closed, r);
   else
-    sbx__remote_soon(r->base.loop, on_http_closed, r);
+    close_later(r);
 }
 
 /* ---- the account ---- */

@@ -340,29 +340,35 @@ static void create(struct snap* s) {
 
 /* ---- seed and restore: read, upload, unpack ---- */
 
+static int read_all(struct snap* s, int fd) {
+  struct statx st;
+  ssize_t n = 1;
+
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &st) != 0) return -errno;
+  if (st.stx_size > ARCHIVE_MAX) return -EFBIG;
+  s->data = malloc((size_t) st.stx_size + 1);
+  if (s->data == NULL) return -ENOMEM;
+  while (n > 0 && s->len < (size_t) st.stx_size) {
+    n = read(fd, s->data + s->len, (size_t) st.stx_size - s->len);
+    if (n < 0) return -errno;
+    s->len += (size_t) n;
+  }
+  return 0;
+}
+
 static void read_archive(uv_work_t* work) {
   struct snap* s = work->data;
   char name[272];
-  struct statx st;
-  ssize_t n = 0;
   int store = open_store(s);
-  int fd;
+  int fd, rc;
 
   if (store < 0) return;
   snprintf(name, sizeof(name), "%s.tar", s->id);
   fd = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  close(store);
-  if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &st) == 0 &&
-      st.stx_size <= ARCHIVE_MAX)
-    s->data = malloc((size_t) st.stx_size + 1);
-  while (s->data != NULL && s->len < (size_t) st.stx_size) {
-    n = read(fd, s->data + s->len, (size_t) st.stx_size - s->len);
-    if (n <= 0) break;
-    s->len += (size_t) n;
-  }
-  if (fd < 0 || n < 0 || s->data == NULL)
-    s->code = disk_error(s, "Reading", errno != 0 ? errno : EIO);
+  rc = fd < 0 ? -errno : read_all(s, fd);
+  if (rc != 0) s->code = disk_error(s, "Reading", -rc);
   if (fd >= 0) close(fd);
+  close(store);
 }
 
 static void on_unpacked(void* data, const struct sbx__command_end* end) {

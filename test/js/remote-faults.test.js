@@ -235,6 +235,20 @@ test('the stream of a background command is cut: input and its end still reach i
     assert.match((await sandbox.executeCommand('cat ran')).stdout, /^\d+\n$/);
   }));
 
+test('the end of the input reaches a command that is followed, however often its connection breaks', () =>
+  use(async sandbox => {
+    const mark = fake.mark();
+    const cut = fake.fault({ match: { rpc: 'Start' }, times: 1, cutAfter: 900 });
+    const handle = await sandbox.processes.spawn("printf '%01000d\\n' 0; cat; echo end");
+    cut.remove();
+    await until(() => cut.used === 1 && fake.since(mark).filter(one => one.rpc === 'Start').length > 1);
+    const reset = fake.fault({ match: { rpc: 'CloseStdin' }, times: 3, reset: true });
+    await handle.sendStdin('last\n');
+    await handle.closeStdin();
+    assert.match((await handle.wait()).stdout, /\nlast\nend\n$/);
+    assert.equal(reset.used, 3);
+  }));
+
 test('input that is lost on its way is told, and never passes for all of it', () =>
   use(async sandbox => {
     const lost = fake.fault({ match: { rpc: 'SendInput' }, times: 1, skip: 1, loseAnswer: true });

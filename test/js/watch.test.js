@@ -148,16 +148,19 @@ test('stop, pause and the death of the sandbox end it', async t => {
   assert.equal(stopped.ends[0].code, 'aborted');
 });
 
-test('one that has not begun when its sandbox stops is aborted', async t => {
+test('one that has not begun when its object is stopped, and another goes on, is aborted', async t => {
   const shared = provider();
-  const one = await createSandbox({ provider: shared, id: 'watch-early' });
-  const other = await createSandbox({ provider: shared, id: 'watch-early' });
+  const make = () => createSandbox({ provider: shared, id: 'watch-shared' });
+  const [one, other] = [await make(), await make()];
   t.after(() => other.destroy());
-  const held = fake.fault({ match: watches, hang: true });
-  const begun = one.files.watch('.', () => {});
-  await until(() => held.used);
-  const [ended] = await Promise.allSettled([begun, one.stop()]);
-  assert.equal(ended.reason?.code, 'aborted');
+  const hang = fake.fault({ match: watches, hang: true });
+  const ended = assert.rejects(one.files.watch('.', () => {}), { code: 'aborted', operation: 'files.watch' });
+  await one.stop();
+  await ended;
+  hang.remove(); // its request need not have come so far
+  const { ends, watch } = await keep(other, '.');
+  await watch.stop();
+  assert.deepEqual(ends, [undefined]);
 });
 
 // Real services may keep a paused sandbox's connections.

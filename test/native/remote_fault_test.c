@@ -2,6 +2,7 @@
  * comes back or the right result, everything that waits is told once, nothing
  * crashes and nothing leaks. The HTTP engine is replaced by canned answers.
  * Linked with --wrap for the names below. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -46,11 +47,17 @@ struct sbx_exchange {
   struct sbx_http_events events;
   int status;
   bool stream, closed;
+  bool open; /* its stream goes on */
+  bool cut;  /* it breaks */
   char body[BODY_MAX];
   size_t len;
 };
 
 static const char* payload; /* of the kit's next answer */
+static bool cuts;           /* streams of the user's commands break */
+static bool stays;          /* or go on */
+static bool holds;          /* uploads wait for answer_held() */
+static struct sbx_exchange* held;
 
 static void put(struct sbx_exchange* x, const char* bytes, size_t len) {
   assert_true(x->len + len <= BODY_MAX);
@@ -103,6 +110,11 @@ static void answer_start(struct sbx_exchange* x, const char* body, size_t len) {
     if (has(body, len, "P%s%s %s %s")) said = "P11 1000 /bin/bash\n/home/user";
     snprintf(text, sizeof(text), "SBX%s(%s)SBX%s", nonce, said, nonce);
     put_output(x, "stdout", text);
+  } else if (ours && (cuts || stays)) {
+    x->stream = true;
+    x->cut = cuts;
+    x->open = stays;
+    return;
   } else if (ours) {
     snprintf(text, sizeof(text), "SBX%s=b000.SBX%s=x000.", nonce, nonce);
     put_output(x, "stderr", text);
@@ -125,6 +137,12 @@ static void choose_answer(struct sbx_exchange* x,
     answer_start(x, r->body, r->body_len);
     return;
   }
+  if (strstr(r->url, "WatchDir") != NULL) {
+    put_envelope(x, 0, "{\"start\":{}}");
+    x->stream = x->open = true;
+    return;
+  }
+  if (holds && strstr(r->url, "/files?") != NULL) held = x;
   if (strstr(r->url, "nextToken") == NULL && strcmp(r->method, "GET") == 0)
     text = strstr(r->url, "metadata") != NULL ? "[]" : "{\"state\":\"running\"}";
   else if (strstr(r->url, "/v2/sandboxes") != NULL)
@@ -184,11 +202,16 @@ static void on_exchange(uv_timer_t* timer) {
                                     : "application/json"};
   struct sbx_http_head head = {x->status, names, values, 1};
 
+  struct sbx_error broke = {0};
+
   armed = true;
   if (!x->closed) x->events.on_head(x->events.data, &head);
   if (!x->closed && x->len > 0)
     x->events.on_bytes(x->events.data, x->body, x->len);
-  if (!x->closed) x->events.on_end(x->events.data, NULL);
+  if (x->closed || x->open) return;
+  if (x->cut)
+    sbx_error_set(&broke, SBX_E_UNAVAILABLE, ECONNRESET, "http", "it broke");
+  x->events.on_end(x->events.data, x->cut ? &broke : NULL);
 }
 
 int sbx_http_open(struct sbx_http* http, const struct sbx_http_request* request,
@@ -202,10 +225,17 @@ int sbx_http_open(struct sbx_http* http, const struct sbx_http_request* request,
   x->events = *events;
   x->timer.data = x;
   uv_timer_init(http->timer.loop, &x->timer);
-  uv_timer_start(&x->timer, on_exchange, 0, 0);
   choose_answer(x, request);
+  if (x != held) uv_timer_start(&x->timer, on_exchange, 0, 0);
   *out = x;
   return 0;
+}
+
+static void answer_held(void) {
+  struct sbx_exchange* x = held;
+
+  held = NULL;
+  uv_timer_start(&x->timer, on_exchange, 0, 0);
 }
 
 int sbx_exchange_send(struct sbx_exchange* x, const void* bytes, size_t len,
@@ -476,10 +506,221 @@ static void closed_at_each_turn(void** state) {
   }
 }
 
+static void setup_life(struct life* l) {
+  *l = (struct life){.strict = true};
+  uv_loop_init(&l->loop);
+  assert_true(open_life(l));
+  assert_true(verb(l, sbx_provider_e2b.create));
+  armed = false;
+  l->strict = false;
+}
+
+static void run_until(struct life* l, const unsigned* count, unsigned want) {
+  while (*count < want)
+    assert_true(uv_run(&l->loop, UV_RUN_ONCE) || *count >= want);
+}
+
+static void teardown_life(struct life* l) {
+  armed = false;
+  uv_run(&l->loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&l->loop), 0);
+}
+
+static void close_in_callback(struct life* l) {
+  sbx_provider_e2b.close(l->s, on_done, l);
+}
+
+static void on_spawn_close(void* arg, uint32_t pid) {
+  assert_int_equal(pid, 77);
+  close_in_callback(arg);
+}
+
+/* A command whose stream breaks while the sandbox is paused. */
+static void pause_broken(struct life* l,
+                         void (*on_spawn)(void* data, uint32_t pid)) {
+  static const char* const argv[] = {"/bin/sh", "-c", "cat"};
+  struct sbx_process_spec spec = {.argv = argv, .argc = 3, .cwd = "/x",
+                                  .background = true};
+  struct sbx_process_events events = {.data = l, .on_spawn = on_spawn,
+                                      .on_exit = on_exit_event};
+  struct sbx_error error;
+
+  cuts = true;
+  assert_int_equal(
+      sbx_provider_e2b.spawn(l->s, &spec, &events, &l->process, &error), 0);
+  assert_true(verb(l, sbx_provider_e2b.pause));
+  cuts = false;
+}
+
+/* What goes on tells its owner of it, who closes the sandbox: the call that lets
+ * it go on, the command and the close are told, each once. */
+static void closed_as_it_goes_on(void (*call)(struct sbx_sandbox* s,
+                                              sbx_done_cb cb, void* arg)) {
+  struct life l;
+  unsigned before;
+
+  setup_life(&l);
+  pause_broken(&l, on_spawn_close);
+  before = l.told;
+  call(l.s, on_done, &l);
+  run_until(&l, &l.told, before + 3);
+  sbx_process_close(l.process);
+  teardown_life(&l);
+  assert_int_equal(l.told, before + 3);
+}
+
+static void closed_in_unpause(void** state) {
+  (void) state;
+  closed_as_it_goes_on(sbx_provider_e2b.unpause);
+}
+
+static void closed_in_stop_of_a_paused_one(void** state) {
+  (void) state;
+  closed_as_it_goes_on(sbx_provider_e2b.stop);
+}
+
+/* Nothing was cut, so nothing comes back: what waited leaves all the same. */
+static void input_waits_for_unpause(void** state) {
+  struct sbx_process_spec spec = {.stdin_pipe = true};
+  struct life l;
+  struct sbx_process_events events = {.data = &l, .on_exit = on_exit_event};
+  struct sbx_error error;
+
+  (void) state;
+  setup_life(&l);
+  stays = true;
+  assert_int_equal(sbx_provider_e2b.attach(l.s, 77, &spec, &events, &l.process,
+                                           &error), 0);
+  assert_true(verb(&l, sbx_provider_e2b.pause));
+  stays = false;
+  assert_int_equal(sbx_process_write(l.process, "in", 2, on_written, &l), 0);
+  assert_int_equal(l.written, 0);
+  assert_true(verb(&l, sbx_provider_e2b.unpause));
+  run_until(&l, &l.written, 1);
+  sbx_process_close(l.process);
+  l.process = NULL;
+  sbx_provider_e2b.close(l.s, on_done, &l);
+  teardown_life(&l);
+}
+
+/* ---- watches ---- */
+
+struct watching {
+  struct life life;
+  unsigned ready, ended;
+  bool closes;
+};
+
+static void on_watching(void* data) {
+  ((struct watching*) data)->ready++;
+}
+
+static void on_change(void* data, enum sbx_change change, const char* name,
+                      size_t len) {
+  (void) data, (void) change, (void) name, (void) len;
+}
+
+static void on_watch_end(void* data, const struct sbx_error* error) {
+  struct watching* w = data;
+
+  w->ended++;
+  assert_int_equal(error->code, SBX_E_ABORTED);
+  if (w->closes) close_in_callback(&w->life);
+}
+
+static void begin_watch(struct watching* w) {
+  struct sbx_watch_events events = {w, on_watching, on_change, on_watch_end};
+  struct sbx_watch* watch;
+  struct sbx_error error;
+
+  w->ready = w->ended = 0;
+  setup_life(&w->life);
+  assert_int_equal(sbx_provider_e2b.watch(w->life.s, 0, "", false, &events,
+                                          &watch, &error), 0);
+  run_until(&w->life, &w->ready, 1);
+}
+
+static void closed_by_a_watch_that_a_stop_ends(void** state) {
+  struct watching w = {.closes = true};
+  unsigned before;
+
+  (void) state;
+  begin_watch(&w);
+  before = w.life.told;
+  sbx_provider_e2b.stop(w.life.s, on_done, &w.life);
+  run_until(&w.life, &w.life.told, before + 2);
+  teardown_life(&w.life);
+  assert_int_equal(w.life.told, before + 2);
+  assert_int_equal(w.ended, 1);
+}
+
+static void a_close_ends_watches(void** state) {
+  struct watching w = {.closes = false};
+
+  (void) state;
+  begin_watch(&w);
+  sbx_provider_e2b.close(w.life.s, on_done, &w.life);
+  teardown_life(&w.life);
+  assert_int_equal(w.ended, 1);
+}
+
+/* ---- a call that a stop and the next start overtake ---- */
+
+static void a_write_outlives_a_start(void** state) {
+  static char data[200 * 1024];
+  struct sbx_file_request write = {.verb = SBX_FILE_WRITE, .path = "a",
+                                   .data = data, .data_len = sizeof(data),
+                                   .expected_mtime_ms = INT64_MIN};
+  struct life l;
+  unsigned before;
+
+  (void) state;
+  setup_life(&l);
+  holds = true;
+  assert_int_equal(sbx_provider_e2b.file(l.s, 0, &write, on_file, &l), 0);
+  holds = false;
+  assert_non_null(held);
+  payload = "J";
+  assert_true(verb(&l, sbx_provider_e2b.stop));
+  assert_true(verb(&l, sbx_provider_e2b.resume));
+  payload = FACTS;
+  before = l.told;
+  answer_held();
+  run_until(&l, &l.told, before + 1);
+  assert_false(l.failed);
+  sbx_provider_e2b.close(l.s, on_done, &l);
+  teardown_life(&l);
+}
+
+/* ---- a close that has no memory ---- */
+
+static void closed_without_memory(void** state) {
+  struct life l = {0};
+
+  (void) state;
+  uv_loop_init(&l.loop);
+  assert_true(open_life(&l));
+  fired = false;
+  countdown = 0;
+  armed = true;
+  sbx_provider_e2b.close(l.s, on_done, &l);
+  assert_int_equal(l.told, 0); /* not in the call itself */
+  countdown = -1;
+  teardown_life(&l);
+  assert_int_equal(l.told, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_call_fails_once),
       cmocka_unit_test(closed_at_each_turn),
+      cmocka_unit_test(closed_in_unpause),
+      cmocka_unit_test(closed_in_stop_of_a_paused_one),
+      cmocka_unit_test(input_waits_for_unpause),
+      cmocka_unit_test(closed_by_a_watch_that_a_stop_ends),
+      cmocka_unit_test(a_close_ends_watches),
+      cmocka_unit_test(a_write_outlives_a_start),
+      cmocka_unit_test(closed_without_memory),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 # One command of the user. Arguments: nonce, PATH of the tools, private folder,
-# flags (t terminal, s spool, i has input), where to start, seconds it may take, seconds of
-# grace, its text for lists, where else to start if there is no such folder, how
-# many of its variables follow, these (NAME to take away, NAME=value), then the
-# command itself.
+# flags (t terminal, s spool, i has input), where to start, seconds it may take,
+# seconds of grace, its text for lists, where else to start if there is no such
+# folder, how many of its variables follow, these (NAME to take away,
+# NAME=value), then the command itself.
 sbx_nonce=$1 sbx_path=$2 sbx_folder=$3 sbx_flags=$4 sbx_cwd=$5 sbx_limit=$6
 sbx_grace=$7 sbx_text=$8
 shift 8
