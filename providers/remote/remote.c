@@ -722,6 +722,7 @@ static void on_paused(struct life* l, const struct sbx_error* error) {
     r->paused = false;
     go_on_all(l);
   } else {
+    sbx__remote_unlink(&l->work); /* as in go_on_all */
     sbx__remote_pause_watches(r);
   }
   life_finish(l, error);
