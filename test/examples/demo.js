@@ -110,7 +110,8 @@ async function main() {
   if (task && !model) {
     console.error(`demo: a task of your own needs a model key: set one of ${Object.keys(realModels).join(', ')}.
 Without a task, \`npm run demo\` needs no key.`);
-    process.exit(2);
+    process.exitCode = 2;
+    return;
   }
   const workspace = createMastraWorkspace({ provider: local({ ports: [3000] }) });
   try {
