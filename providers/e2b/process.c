@@ -50,6 +50,7 @@ struct process {
   uint32_t sending; /* the exchange of the piece that is on its way, or 0 */
   size_t sent;      /* of it */
   bool closed;      /* takes no more input */
+  bool refused;     /* as its command does */
 
   sbx_act_cb act; /* during a step */
   void* arg;
@@ -169,6 +170,16 @@ static int send_size(struct process* p, const uint32_t size[2]) {
 
 /* ---- input ---- */
 
+static void free_pieces(struct process* p) {
+  while (p->first != NULL) {
+    struct piece* piece = p->first;
+
+    p->first = piece->next;
+    free(piece);
+  }
+  p->last = NULL;
+}
+
 static void told_written(struct process* p) {
   uint32_t one = 1;
 
@@ -250,6 +261,10 @@ static int pump(struct process* p) {
 static int queue(struct process* p, const char* bytes, size_t len, bool end) {
   struct piece* piece;
 
+  if (p->refused) {
+    emit(p, SBX_EMIT_REFUSED, NULL, 0);
+    return 0;
+  }
   if (p->closed || p->exited) {
     if (!end) told_written(p);
     return 0;
@@ -278,12 +293,8 @@ static void consume(struct process* p) {
   }
 }
 
-static int on_sent(struct process* p, bool good) {
+static int on_sent(struct process* p) {
   p->sending = 0;
-  if (!good) {
-    close_input(p);
-    return 0;
-  }
   if (p->first == NULL) return 0;
   if (p->first->end && !p->terminal) {
     close_input(p);
@@ -519,10 +530,13 @@ static int lose_input(struct process* p, int status) {
   return fail(p, &p->error);
 }
 
-/* envd says that the command reads none, or is gone. */
+/* envd says that the command reads none, or is gone. What waits is not told as
+ * written. */
 static int refuse_input(struct process* p) {
   if (!p->input_only) {
-    close_input(p);
+    free_pieces(p);
+    p->refused = true;
+    emit(p, SBX_EMIT_REFUSED, NULL, 0);
     return 0;
   }
   sbx_error_set(&p->error, SBX_E_CONFLICT, 0, p->operation,
@@ -541,7 +555,7 @@ static int on_call(struct process* p, const struct sbx_step_event* event) {
   if (event->exchange != p->sending) return 0;
   switch (event->type) {
     case SBX_STEP_HEAD: return on_call_head(p, event->head->status);
-    case SBX_STEP_END: return on_sent(p, !p->closed);
+    case SBX_STEP_END: return on_sent(p);
     case SBX_STEP_FAILED: return fail(p, event->error);
     default: return 0;
   }
@@ -587,12 +601,7 @@ static int process_step(struct sbx_machine* m,
 static void process_free(struct sbx_machine* m) {
   struct process* p = (struct process*) m;
 
-  while (p->first != NULL) {
-    struct piece* piece = p->first;
-
-    p->first = piece->next;
-    free(piece);
-  }
+  free_pieces(p);
   sbx_request_free(&p->request);
   sbx_envelope_free(&p->reader);
   sbx_answer_clear(&p->refusal);

@@ -240,6 +240,15 @@ static void on_written(struct remote_process* p, const char* bytes,
   release(p);
 }
 
+/* As behind a pipe whose other end is closed. */
+static void on_refused(struct remote_process* p) {
+  p->on_way = 0;
+  p->stdin_open = false;
+  p->holds++;
+  while (p->first != NULL) write_done(write_take(p), UV_EPIPE);
+  release(p);
+}
+
 /* The stream broke: nobody knows whether what was on its way has arrived, and
  * none of it will be told as written. The end may be told twice. */
 static void input_cut(struct remote_process* p) {
@@ -550,6 +559,7 @@ static void on_emit(void* data, int64_t what, const char* bytes, size_t len) {
     case SBX_EMIT_STDERR: feed(p, SBX_STDERR, bytes, len); break;
     case SBX_EMIT_EXIT: on_service_exit(p, bytes, len); break;
     case SBX_EMIT_WRITTEN: on_written(p, bytes, len); break;
+    case SBX_EMIT_REFUSED: on_refused(p); break;
     default: break;
   }
 }

@@ -33,7 +33,8 @@ enum sbx_emit {
   SBX_EMIT_DATA, /* download, snapshot list: bytes */
   SBX_EMIT_TEXT, /* one line for the owner, e.g. a snapshot's id */
   SBX_EMIT_READY, /* watch: it looks */
-  SBX_EMIT_CHANGE /* watch: bytes: one of enum sbx_change, then the name */
+  SBX_EMIT_CHANGE, /* watch: bytes: one of enum sbx_change, then the name */
+  SBX_EMIT_REFUSED /* process: it takes no more input, nor what waits */
 };
 
 struct sbx_emit_exit {

@@ -92,7 +92,9 @@ test('random patterns on random bytes', using({}, async ({ filesystem }) => {
 
 test('files as long as a buffer, and the last bytes of a file', using({}, async ({ filesystem }) => {
   const contents = { 'empty.txt': '' };
-  for (const size of [1, 6, 65_535, 65_536, 65_537, 131_071, 131_072, 131_073, where === 'local' ? 2_500_000 : 200_000]) {
+  // The sanitizer's memmem looks at all that is left, for each line anew.
+  const most = where === 'local' && !process.env.LD_PRELOAD ? 2_500_000 : 200_000;
+  for (const size of [1, 6, 65_535, 65_536, 65_537, 131_071, 131_072, 131_073, most]) {
     const end = size < 6 ? 'x' : 'needle';
     contents[`l${String(size).padStart(8, '0')}.txt`] = `${'x'.repeat(size - end.length)}${end}`; // one line
     contents[`m${String(size).padStart(8, '0')}.txt`] = `${'y\r\n'.repeat(size).slice(0, size - end.length)}${end}`;
