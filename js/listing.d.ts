@@ -10,13 +10,26 @@ export interface ListedEntry {
   symlinkTarget?: string;
 }
 
-/** The entries of a listing, at once. `shape` turns each into something else. */
-export function decodeListing(listing: Listing): ListedEntry[];
-export function decodeListing<T>(listing: Listing, shape: (entry: ListedEntry) => T): T[];
+export interface PlacedEntry extends ListedEntry {
+  path: string;
+}
 
-/** The same for lists of any length, without holding the event loop. */
-export function decodeLongListing(listing: Listing): Promise<ListedEntry[]>;
-export function decodeLongListing<T>(listing: Listing, shape: (entry: ListedEntry) => T): Promise<T[]>;
+/** How the entries of a listing look. */
+export interface Shape<T> {
+  /** `last` of the path is wanted, too. */
+  last?: boolean;
+  make(name: string, type: 'file' | 'directory', size: number | undefined, last: string): T;
+}
+
+/** Names that are the last part of the path below the listed folder, with that path. */
+export const walked: Shape<PlacedEntry>;
+
+/** Names as they are, and paths that start with `folder`. */
+export function under(folder: string): Shape<PlacedEntry>;
+
+/** The entries of a listing of any length, without holding the event loop. */
+export function decodeListing(listing: Listing): Promise<ListedEntry[]>;
+export function decodeListing<T>(listing: Listing, shape: Shape<T>): Promise<T[]>;
 
 /** Calls `each` for the files of a GATHER answer until it returns false. */
 export function eachGathered(

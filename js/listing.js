@@ -1,7 +1,11 @@
 // Decodes the packed entries of READDIR, WALK and GATHER (native/files/files.h).
+import { posix } from 'node:path';
+
+import { native } from './load.js';
 
 const HEADER = 20;
 const DIRECTORY = 2;
+const SLASH = 47;
 // Entries decoded before the loop gets a turn: a few milliseconds.
 const SLICE = 1500;
 
@@ -36,15 +40,42 @@ class Entries {
     return this.u32(this.start + 12) + this.u32(this.start + 16) * 0x100000000;
   }
 
-  entry() {
+  // Start and end of `count` names from here on; `last`: of their last parts.
+  ranges(count, last) {
+    const { at, left } = this;
+    const found = new Uint32Array(2 * count);
+    for (let i = 0; i < 2 * count; i += 2) {
+      this.next();
+      found[i] = last ? this.lastPart() : this.start + HEADER;
+      found[i + 1] = this.nameEnd;
+    }
+    this.at = at;
+    this.left = left;
+    return found;
+  }
+
+  lastPart() {
+    let at = this.nameEnd;
+    for (const first = this.start + HEADER; at > first && this.bytes[at - 1] !== SLASH; ) at--;
+    return at;
+  }
+
+  // What was made of the name, with the rest of what is known.
+  complete(made) {
     const { bytes, start } = this;
-    const made = { name: this.name(), type: bytes[start] === DIRECTORY ? 'directory' : 'file' };
-    if (bytes[start + 2]) made.size = this.size();
     if (bytes[start + 1]) {
       made.isSymlink = true;
       made.symlinkTarget = bytes.utf8Slice(this.nameEnd, this.targetEnd);
     }
     return made;
+  }
+
+  type() {
+    return this.bytes[this.start] === DIRECTORY ? 'directory' : 'file';
+  }
+
+  sizeIfKnown() {
+    return this.bytes[this.start + 2] ? this.size() : undefined;
   }
 
   // The content behind a gathered entry.
@@ -55,22 +86,38 @@ class Entries {
   }
 }
 
-/** The entries of a listing, at once. `shape` turns each into something else. */
-export function decodeListing(listing, shape) {
-  const reader = new Entries(listing);
-  const found = [];
-  while (reader.next()) found.push(shape ? shape(reader.entry()) : reader.entry());
-  return found;
+// How an entry looks. One literal each: what is added to an object later takes
+// memory of its own.
+const named = {
+  make: (name, type, size) => (size === undefined ? { name, type } : { name, type, size }),
+};
+const placed = (name, path, type, size) => (size === undefined ? { name, path, type } : { name, path, type, size });
+
+/** Names that are the last part of the path below the listed folder, with that path. */
+export const walked = { last: true, make: (path, type, size, name) => placed(name, path, type, size) };
+
+/** Names as they are, and paths that start with `folder`. */
+export const under = folder => ({ make: (name, type, size) => placed(name, posix.join(folder, name), type, size) });
+
+// The names of a slice are made in one call, and where the collector does not
+// copy them: those copies, not the decoding, are what held the loop longest.
+function decodeSlice(reader, { make, last = false }, found, at) {
+  const count = Math.min(reader.left, SLICE);
+  const names = native().keys(reader.bytes, reader.ranges(count, false));
+  const parts = last ? native().keys(reader.bytes, reader.ranges(count, true)) : names;
+  for (let i = 0; i < count; i++) {
+    reader.next();
+    found[at + i] = reader.complete(make(names[i], reader.type(), reader.sizeIfKnown(), parts[i]));
+  }
 }
 
-/** The same for lists of any length, without holding the event loop. */
-export async function decodeLongListing(listing, shape) {
-  if (listing.count <= SLICE) return decodeListing(listing, shape);
+/** The entries of a listing of any length, without holding the event loop. */
+export async function decodeListing(listing, shape = named) {
   const reader = new Entries(listing);
-  const found = [];
-  while (reader.left > 0) {
-    for (let i = 0; i < SLICE && reader.next(); i++) found.push(shape ? shape(reader.entry()) : reader.entry());
-    await new Promise(resolve => setImmediate(resolve));
+  const found = new Array(listing.count);
+  for (let at = 0; at < found.length; at += SLICE) {
+    if (at > 0) await new Promise(resolve => setImmediate(resolve));
+    decodeSlice(reader, shape, found, at);
   }
   return found;
 }

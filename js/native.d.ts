@@ -197,4 +197,6 @@ export interface Native {
   /** Throws a NativeError that names option and remedy. */
   open(provider: string, options: { [name: string]: OptionValue }): NativeSandbox;
   mime(path: string): string | undefined;
+  /** A string for each start and end in `ranges`; broken UTF-8 becomes U+FFFD. Throws RangeError. */
+  keys(bytes: Uint8Array, ranges: Uint32Array): string[];
 }

@@ -71,8 +71,8 @@ class Files {
     const { recursive } = checkObject(options, 'options');
     checkPath(path);
     const listing = await this.#file(verb.READDIR, path, recursive ? { flags: flag.RECURSIVE, maxDepth: 100 } : {});
-    const { decodeLongListing } = await import('./listing.js');
-    return decodeLongListing(listing, entry => ({ ...entry, path: posix.join(path, entry.name) }));
+    const { decodeListing, under } = await import('./listing.js');
+    return decodeListing(listing, under(path));
   }
 
   /** Makes a folder and those above it; `recursive: false` makes only it. */

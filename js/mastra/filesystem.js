@@ -111,7 +111,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
       maxDepth: deep ? Math.min(maxDepth, MAX_DEPTH) : 0,
       extensions: dotted(path, extension),
     });
-    return decode(listing);
+    return (await decoder()).decodeListing(listing);
   }
 
   /** Everything below `path` in one call; root entries are depth 1. */
@@ -123,11 +123,8 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
       maxDepth: Math.max(1, Math.min(maxDepth, MAX_DEPTH)),
     });
     if (maxDepth < 1) return [];
-    return decode(listing, entry => {
-      entry.path = entry.name;
-      entry.name = posix.basename(entry.path);
-      return entry;
-    });
+    const { decodeListing, walked } = await decoder();
+    return decodeListing(listing, walked);
   }
 
   /** Searches file contents with a JavaScript pattern, under a time limit. */
@@ -315,10 +312,7 @@ function checkSearch(options) {
 }
 
 // Loaded when first needed: imports of this package are to be quick.
-async function decode(listing, shape) {
-  const { decodeLongListing } = await import('../listing.js');
-  return decodeLongListing(listing, shape);
-}
+const decoder = () => import('../listing.js');
 
 // The path below the workspace, as native/path.c makes it.
 function relativeTo(place, path) {

@@ -157,6 +157,44 @@ static Napi::Value Mime(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), type);
 }
 
+// Node-API 10; weak, for what hosts an older one only.
+extern "C" __attribute__((weak)) napi_status node_api_create_property_key_utf8(
+    napi_env env, const char* bytes, size_t len, napi_value* result);
+
+// Strings of parts of some bytes, as many as there are pairs of start and end.
+// V8 keeps property keys with what lives long: the collector does not copy them.
+static Napi::Value Keys(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const char* bytes = nullptr;
+  size_t len = 0;
+  if (!ReadBytes(info[0], &bytes, &len) || !info[1].IsTypedArray() ||
+      info[1].As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
+    Napi::TypeError::New(env, "bytes and a Uint32Array are needed")
+        .ThrowAsJavaScriptException();
+    return env.Undefined();
+  }
+  auto* make = node_api_create_property_key_utf8
+                   ? node_api_create_property_key_utf8
+                   : napi_create_string_utf8;
+  auto ranges = info[1].As<Napi::Uint32Array>();
+  size_t count = ranges.ElementLength() / 2;
+  Napi::Array keys = Napi::Array::New(env, count);
+  for (size_t i = 0; i < count; i++) {
+    uint32_t start = ranges.Data()[2 * i], end = ranges.Data()[2 * i + 1];
+    napi_value key = nullptr;
+    if (start > end || end > len) {
+      Napi::RangeError::New(env, "a range leaves the bytes")
+          .ThrowAsJavaScriptException();
+      return env.Undefined();
+    }
+    if (make(env, bytes + start, end - start, &key) != napi_ok ||
+        napi_set_element(env, keys, static_cast<uint32_t>(i), key) != napi_ok) {
+      return env.Undefined();
+    }
+  }
+  return keys;
+}
+
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   auto* addon = new Addon(env);
   env.SetInstanceData(addon);
@@ -171,6 +209,7 @@ static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("open", Napi::Function::New(env, Open, "open"));
   exports.Set("lend", Napi::Function::New(env, Lend, "lend"));
   exports.Set("Http", Http::Define(env));
+  exports.Set("keys", Napi::Function::New(env, Keys, "keys"));
   exports.Set("mime", Napi::Function::New(env, Mime, "mime"));
   return exports;
 }

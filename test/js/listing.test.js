@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { decodeListing, decodeLongListing, eachGathered, lastGathered } from '../../js/listing.js';
+import { decodeListing, eachGathered, lastGathered, under, walked } from '../../js/listing.js';
+import { native } from '../../js/load.js';
 
 function entry({ name, type = 1, link, target = '', size, content }) {
   const nameBytes = Buffer.from(name);
@@ -23,8 +24,8 @@ const listing = (entries, more = false) => ({
   more,
 });
 
-test('entries get names, types, sizes and link targets', () => {
-  const found = decodeListing(
+test('entries get names, types, sizes and link targets', async () => {
+  const found = await decodeListing(
     listing([
       { name: 'a', type: 2 },
       { name: 'a/é😀\n', size: 5 },
@@ -42,23 +43,54 @@ test('entries get names, types, sizes and link targets', () => {
   ]);
 });
 
-test('an empty listing and names of every length', () => {
-  assert.deepEqual(decodeListing({ entries: Buffer.alloc(0), count: 0, more: false }), []);
+test('an empty listing and names of every length', async () => {
+  assert.deepEqual(await decodeListing({ entries: Buffer.alloc(0), count: 0, more: false }), []);
   const names = [1, 127, 128, 255, 256, 4095, 70_000].map(length => 'n'.repeat(length));
-  assert.deepEqual(decodeListing(listing(names.map(name => ({ name }))), one => one.name), names);
+  const found = await decodeListing(listing(names.map(name => ({ name }))));
+  assert.deepEqual(found.map(one => one.name), names);
 });
 
-test('a long listing is decoded in turns, the same as at once', async () => {
-  const many = listing(Array.from({ length: 20_000 }, (_, i) => ({ name: `d/${i}`, size: i })));
+test('a walked entry has its path and the last part of it; below a folder, names keep theirs', async () => {
+  const some = listing([{ name: 'a', type: 2 }, { name: 'a/ü/é😀', size: 5 }, { name: 'a/l', link: true, target: 'ü' }]);
+  assert.deepEqual(await decodeListing(some, walked), [
+    { name: 'a', path: 'a', type: 'directory' },
+    { name: 'é😀', path: 'a/ü/é😀', type: 'file', size: 5 },
+    { name: 'l', path: 'a/l', type: 'file', isSymlink: true, symlinkTarget: 'ü' },
+  ]);
+  assert.deepEqual(await decodeListing(some, under('x/../y')), [
+    { name: 'a', path: 'y/a', type: 'directory' },
+    { name: 'a/ü/é😀', path: 'y/a/ü/é😀', type: 'file', size: 5 },
+    { name: 'a/l', path: 'y/a/l', type: 'file', isSymlink: true, symlinkTarget: 'ü' },
+  ]);
+});
+
+test('names that are not UTF-8 are shown with U+FFFD, as Buffer does', () => {
+  const bytes = Buffer.from([0x61, 0xff, 0xe2, 0x82, 0x2f, 0xed, 0xa0, 0x80, 0]);
+  assert.deepEqual(native().keys(bytes, Uint32Array.of(0, 4, 5, 8, 8, 9, 3, 3)), [
+    bytes.utf8Slice(0, 4),
+    bytes.utf8Slice(5, 8),
+    '\0',
+    '',
+  ]);
+  for (const wrong of [[0, 10], [2, 1], [9, 0xffffffff]]) {
+    assert.throws(() => native().keys(bytes, Uint32Array.from(wrong)), RangeError);
+  }
+  for (const wrong of [[], [bytes], [bytes, [0, 1]], ['text', Uint32Array.of(0, 1)], [bytes, Int32Array.of(0, 1)]]) {
+    assert.throws(() => native().keys(...wrong), TypeError);
+  }
+});
+
+test('a long listing is decoded in turns, and none is missing', async () => {
+  const names = Array.from({ length: 20_000 }, (_, i) => `d/${i}`);
   let turns = 0;
   let done = false;
   setImmediate(function again() {
     turns++;
     if (!done) setImmediate(again);
   });
-  const found = await decodeLongListing(many, one => one.name);
+  const found = await decodeListing(listing(names.map((name, size) => ({ name, size }))));
   done = true;
-  assert.deepEqual(found, decodeListing(many, one => one.name));
+  assert.deepEqual(found, names.map((name, size) => ({ name, type: 'file', size })));
   assert.ok(turns > 1, `${turns} turns`);
 });
 
