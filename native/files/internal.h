@@ -250,7 +250,7 @@ void sbx__tree_close(struct sbx__tree* tree);
 /* Errors that concern one name (gone, closed, changed) and not the walk. */
 bool sbx__tree_skips(int rc);
 
-/* --- replace.c: new content for a name, in one step ----------------------- */
+/* --- content.c: the bytes of a file ---------------------------------------- */
 
 struct sbx__content {
   const void* data;
@@ -258,6 +258,16 @@ struct sbx__content {
   int fd;        /* copy from here instead; -1: data */
   uint64_t size; /* of fd */
 };
+
+/* Into an empty file. Returns 0 or -errno. */
+int sbx__content_write(int fd, const struct sbx__content* content);
+
+/* Over the bytes of a file of `old_size`. What lies behind the old end goes
+ * first: as long as that fails, the old content is whole. */
+int sbx__content_write_over(int fd, const struct sbx__content* content,
+                            off_t old_size);
+
+/* --- replace.c: new content for a name, in one step ----------------------- */
 
 struct sbx__replace {
   struct sbx__content content;
@@ -276,8 +286,6 @@ int sbx__replace(struct sbx__job* job, const char* path,
 /* The same for a name in an opened folder; a link there is replaced. */
 int sbx__replace_at(struct sbx__job* job, struct sbx__spot* spot,
                     const char* path, const struct sbx__replace* replace);
-
-int sbx__content_write(int fd, const struct sbx__content* content);
 
 /* A name for a temporary neighbour, 24 bytes. */
 void sbx__temp_name(char* out);

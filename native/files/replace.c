@@ -17,11 +17,9 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -47,87 +45,6 @@ struct attempt {
   int temp;
   char temp_name[24];
 };
-
-/* --- content -------------------------------------------------------------- */
-
-static int write_at(int fd, const char* data, size_t len, off_t at) {
-  while (len > 0) {
-    size_t step = len < (1u << 30) ? len : 1u << 30;
-    ssize_t n = pwrite(fd, data, step, at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -errno;
-    data += n;
-    at += n;
-    len -= (size_t)n;
-  }
-  return 0;
-}
-
-static int copy_by_hand(int from, int to, off_t at, off_t end) {
-  char* buffer = malloc(256 << 10);
-  int rc = buffer ? 0 : -ENOMEM;
-  while (rc == 0 && at < end) {
-    off_t left = end - at;
-    size_t step = left < (256 << 10) ? (size_t)left : 256 << 10;
-    ssize_t n = pread(from, buffer, step, at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) rc = -errno;
-    if (n <= 0) break;
-    rc = write_at(to, buffer, (size_t)n, at);
-    at += n;
-  }
-  free(buffer);
-  return rc;
-}
-
-static int copy_range(int from, int to, off_t at, off_t end) {
-  while (at < end) {
-    off_t in = at, out = at;
-    ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - at), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO ||
-                  errno == EFBIG))
-      return -errno;
-    /* 0 as well: some file systems answer so for files they cannot splice. */
-    if (n <= 0) return copy_by_hand(from, to, at, end);
-    at += n;
-  }
-  return 0;
-}
-
-/* Only what is not a hole. */
-static int copy_data(int from, int to, off_t size) {
-  off_t at = 0;
-  while (at < size) {
-    off_t start = lseek(from, at, SEEK_DATA);
-    if (start < 0 && errno == ENXIO) break;
-    if (start < 0) return copy_range(from, to, at, size);
-    off_t end = lseek(from, start, SEEK_HOLE);
-    if (end < 0 || end > size) end = size;
-    if (start >= size) break;
-    int rc = copy_range(from, to, start, end);
-    if (rc < 0) return rc;
-    at = end;
-  }
-  return 0;
-}
-
-static int content_copy(int to, const struct sbx__content* content) {
-  if (content->size == 0) return 0;
-  if (ioctl(to, FICLONE, content->fd) == 0) return 0;
-  int rc = copy_data(content->fd, to, (off_t)content->size);
-  if (rc < 0) return rc;
-  return ftruncate(to, (off_t)content->size) < 0 ? -errno : 0;
-}
-
-int sbx__content_write(int fd, const struct sbx__content* content) {
-  if (content->fd >= 0) return content_copy(fd, content);
-  return write_at(fd, content->data, content->len, 0);
-}
-
-static uint64_t content_size(const struct sbx__content* content) {
-  return content->fd >= 0 ? content->size : content->len;
-}
 
 /* --- small parts ---------------------------------------------------------- */
 
@@ -391,38 +308,14 @@ static int replace_by_temp(struct attempt* a) {
 
 /* --- in place ------------------------------------------------------------- */
 
-/* What lies behind the old end goes first: as long as that fails, the old
- * content is whole. */
-static int write_over(int fd, const struct sbx__content* content,
-                      off_t old_size) {
-  off_t size = (off_t)content_size(content);
-  int rc = 0;
-  if (size > 0 && fallocate(fd, 0, 0, size) < 0 &&
-      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-    rc = -errno;
-  if (rc == 0 && content->fd < 0 && size > old_size)
-    rc = write_at(fd, (const char*)content->data + old_size,
-                  (size_t)(size - old_size), old_size);
-  if (rc < 0) {
-    if (ftruncate(fd, old_size) < 0) return -errno;
-    return rc;
-  }
-  if (content->fd >= 0)
-    rc = copy_range(content->fd, fd, 0, size);
-  else
-    rc = write_at(fd, content->data,
-                  (size_t)(size < old_size ? size : old_size), 0);
-  if (rc == 0 && ftruncate(fd, size) < 0) rc = -errno;
-  return rc;
-}
-
 static int replace_in_place(struct attempt* a) {
   struct statx now;
   int rc = recheck(a);
   if (rc != 0) return rc;
   if ((fcntl(a->old, F_GETFL) & O_ACCMODE) == O_RDONLY)
     return fail_target(a, ETXTBSY);
-  rc = write_over(a->old, &a->what->content, (off_t)a->spot->st.stx_size);
+  rc = sbx__content_write_over(a->old, &a->what->content,
+                               (off_t)a->spot->st.stx_size);
   if (rc == 0) rc = sbx__statx_fd(a->old, &now);
   if (rc < 0) return fail_target(a, rc);
   if ((now.stx_mode & 07777) != final_mode(a))

@@ -454,6 +454,36 @@ static void sparse_copies(void** state) {
            "status=none) = x");
 }
 
+/* Large enough for two threads, with an end that is in no step with theirs. */
+static void large_copies(void** state) {
+  struct scratch* s = *state;
+  shell(s, "seq 6000000 | head -c 40004567 > big; cp big holed; truncate -s "
+           "70000001 holed; cat big >> holed; ln big other; printf x > over;"
+           "ln over over2");
+  assert_int_equal(pair(s, COPY, "big", "copy", 0), 0);
+  assert_int_equal(pair(s, COPY, "holed", "copy2", 0), 0);
+  assert_int_equal(pair(s, COPY, "holed", "over", 0), 0);
+  shell(s, "cmp big copy && cmp holed copy2 && cmp holed over2 && "
+           "test $(du -k copy2 | cut -f1) -le $(du -k holed | cut -f1)");
+}
+
+static void large_copy_to_a_full_disk(void** state) {
+  struct scratch* s = *state;
+  char script[512];
+  if (geteuid() != 0) skip();
+  shell(s, "mkdir m; seq 6000000 | head -c 40004567 > big");
+  snprintf(script, sizeof(script), "mount -t tmpfs -o size=36m none %s/m",
+           s->path);
+  if (system(script) != 0) skip();
+  shell(s, "printf old > m/f; printf old > m/a; ln m/a m/b");
+  const char* targets[] = {"m/f", "m/a", "m/new"};
+  for (size_t i = 0; i < 3; i++)
+    assert_int_equal(pair(s, COPY, "big", targets[i], 0), SBX_E_IO);
+  assert_content(s, "m/f", "old");
+  assert_content(s, "m/b", "old");
+  shell(s, "test \"$(ls -A m | tr '\\n' ' ')\" = 'a b f '; umount m");
+}
+
 static void impossible_moves_lose_nothing(void** state) {
   struct scratch* s = *state;
   shell(s, "mkdir a b; printf 1 > a/x; printf 2 > b/y; printf 3 > f");
@@ -841,6 +871,8 @@ int main(void) {
       T(readers_see_whole_files),
       T(copies),
       T(sparse_copies),
+      T(large_copies),
+      T(large_copy_to_a_full_disk),
       T(impossible_moves_lose_nothing),
       T(moves),
       T(moves_between_file_systems),
