@@ -96,6 +96,11 @@ export function unsupported(message, operation) {
   return new SandboxError('unsupported', message, { operation });
 }
 
+/** A call that its signal ended. */
+export function aborted(operation, signal) {
+  return new SandboxError('aborted', `${operation} was aborted`, { operation, cause: signal.reason });
+}
+
 /** An error of the addon as a SandboxError; others pass as they are. `say` makes its message. */
 export function fromNative(error, provider, say = message => message) {
   if (!(error instanceof Error) || error[brand] === true) return error;

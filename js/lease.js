@@ -114,15 +114,12 @@ function foldersOfHost({ remote, options, hostFacts }, facts) {
   if (remote || facts.level === 'none') return {};
   const { home, tmpdir } = hostFacts();
   const visible = [...(options.readOnlyPaths ?? []), ...(options.readWritePaths ?? [])];
-  const hidden = path => (visible.some(one => below(posix.resolve(one), path) !== undefined) ? undefined : path);
+  const hidden = path => (visible.some(one => below(posix.resolve(one), path) !== undefined) ? undefined : normal(path));
   return { HOME: hidden(home), TMPDIR: hidden(tmpdir) };
 }
 
 // Also "/tmp/", of which Node's tmpdir() says "/tmp".
-function isSameFolder(a, b) {
-  if (typeof a !== 'string' || b === undefined) return false;
-  return a === b || (a.startsWith('/') && b.startsWith('/') && posix.resolve(a) === posix.resolve(b));
-}
+const normal = path => (path.startsWith('/') ? posix.resolve(path) : path);
 
 class Environment {
   #base = {};
@@ -136,7 +133,7 @@ class Environment {
     this.#overlay = overlay;
   }
 
-  /** ofHost: values of HOME and TMPDIR that mean the base's. */
+  /** ofHost: values of HOME and TMPDIR, as normal() has them, that mean the base's. */
   setBase(base, ofHost) {
     this.#base = base;
     this.#ofHost = ofHost;
@@ -162,7 +159,8 @@ class Environment {
 
   #toList(env) {
     for (const key of ['HOME', 'TMPDIR']) {
-      if (isSameFolder(env[key], this.#ofHost[key])) env[key] = this.#base[key];
+      const value = env[key];
+      if (typeof value === 'string' && normal(value) === this.#ofHost[key]) env[key] = this.#base[key];
     }
     return toList(env, 'env');
   }

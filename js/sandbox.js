@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 
 import { Computer } from './computer.js';
 import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
-import { fromNative, invalid, SandboxError, unsupported } from './errors.js';
+import { aborted, fromNative, invalid, SandboxError, unsupported } from './errors.js';
 import { checkDeclared, exposedPort, hostsOfPolicy } from './network.js';
 import {
   checkBoolean,
@@ -177,10 +177,6 @@ function spelled(lease, scope, message) {
   return /^\/.* (is not permitted|lies in a read-only place|does not exist)/.test(message)
     ? `${message} The workspace is ${shown}.`
     : message;
-}
-
-function aborted(operation, signal) {
-  return new SandboxError('aborted', `${operation} was aborted`, { operation, cause: signal.reason });
 }
 
 function checkRetain(value, otherwise) {

@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 
 import { guard } from './command.js';
-import { fromNative, invalid, SandboxError } from './errors.js';
+import { aborted, fromNative, invalid, SandboxError } from './errors.js';
 import { checkBoolean, checkFunction, checkNames, checkObject, checkSignal } from './options.js';
 
 // enum sbx_change
@@ -17,9 +17,6 @@ export function checkWatch(onEvent, options) {
   checkFunction(given.onExit, 'onExit');
   return { onEvent, recursive: given.recursive === true, signal: checkSignal(given.signal), onExit: given.onExit };
 }
-
-const abortError = signal =>
-  new SandboxError('aborted', 'files.watch was aborted', { operation: 'files.watch', cause: signal.reason });
 
 const stoppedError = () =>
   new SandboxError('aborted', 'The sandbox was stopped before files.watch() began', { operation: 'files.watch' });
@@ -62,7 +59,7 @@ export class Watch {
     this.#ready.resolve();
   }
 
-  #abort = () => this.stop(this.#signal && abortError(this.#signal));
+  #abort = () => this.stop(aborted('files.watch', this.#signal));
 
   #finish(error) {
     if (this.#over) return;

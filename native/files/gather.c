@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,16 +145,10 @@ static int gather_open(struct gather* g, const char* name, int fd) {
 /* A link to a file is searched as that file, as Mastra's own search does. */
 static int open_link(struct gather* g, const struct sbx__node* node) {
   char path[PATH_MAX];
-  const char* base = g->job->request->path;
   struct statx st;
-  int len = snprintf(path, sizeof(path), "%s%s%s", base, *base ? "/" : "",
-                     node->path);
-  if (len >= (int)sizeof(path)) return -ENAMETOOLONG;
-  int fd = sbx__open(g->job->root, path, O_PATH);
-  if (fd < 0) return fd;
-  int rc = sbx__statx_fd(fd, &st);
-  close(fd);
-  if (rc < 0 || !S_ISREG(st.stx_mode)) return -ENOENT;
+  int rc = sbx__node_target(g->job, node, path, &st);
+  if (rc < 0) return rc;
+  if (!S_ISREG(st.stx_mode)) return -ENOENT;
   return sbx__open(g->job->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 

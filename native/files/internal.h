@@ -247,6 +247,11 @@ int sbx__tree_dir(struct sbx__tree* tree);
 int sbx__tree_enter(struct sbx__tree* tree, const struct sbx__node* node);
 void sbx__tree_close(struct sbx__tree* tree);
 
+/* Facts of what the node, a link below the request's path, leads to. `path` gets
+ * its own path in the root. -EXDEV: outside. */
+int sbx__node_target(const struct sbx__job* job, const struct sbx__node* node,
+                     char path[PATH_MAX], struct statx* st);
+
 /* Errors that concern one name (gone, closed, changed) and not the walk. */
 bool sbx__tree_skips(int rc);
 

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,15 +23,8 @@ static uint8_t type_of_mode(unsigned mode) {
 /* What a link leads to, a file if that is nothing or lies outside. */
 static uint8_t type_of_target(struct list* l, const struct sbx__node* node) {
   char path[PATH_MAX];
-  const char* base = l->job->request->path;
   struct statx st;
-  int len = snprintf(path, sizeof(path), "%s%s%s", base, *base ? "/" : "",
-                     node->path);
-  if (len >= (int)sizeof(path)) return SBX_TYPE_FILE;
-  int fd = sbx__open(l->job->root, path, O_PATH);
-  if (fd < 0) return SBX_TYPE_FILE;
-  int rc = sbx__statx_fd(fd, &st);
-  close(fd);
+  int rc = sbx__node_target(l->job, node, path, &st);
   return rc < 0 ? SBX_TYPE_FILE : type_of_mode(st.stx_mode);
 }
 

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -148,4 +149,17 @@ void sbx__tree_close(struct sbx__tree* tree) {
   free(tree->path);
   tree->levels = NULL;
   tree->path = NULL;
+}
+
+int sbx__node_target(const struct sbx__job* job, const struct sbx__node* node,
+                     char path[PATH_MAX], struct statx* st) {
+  const char* base = job->request->path;
+  int len = snprintf(path, PATH_MAX, "%s%s%s", base, *base ? "/" : "",
+                     node->path);
+  if (len >= PATH_MAX) return -ENAMETOOLONG;
+  int fd = sbx__open(job->root, path, O_PATH);
+  if (fd < 0) return fd;
+  int rc = sbx__statx_fd(fd, st);
+  close(fd);
+  return rc;
 }

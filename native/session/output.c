@@ -10,7 +10,6 @@
 #include "pipes.h"
 
 enum {
-  READ_MIN = SBX__READ_MIN,
   READ_MAX = 1024 * 1024,
   READ_PER_TURN = 1024 * 1024 /* so that the loop stays alive with `yes` */
 };
@@ -35,7 +34,7 @@ static ssize_t read_some(int fd, char* place, size_t len) {
 /* First reads are small most of the time: through the stack, so that a command
  * that prints one line costs no more memory than the line. */
 static ssize_t read_first(struct sbx__output* o, size_t want) {
-  char buffer[READ_MIN];
+  char buffer[SBX__READ_MIN];
   ssize_t n;
 
   if (want > sizeof(buffer)) want = sizeof(buffer);
@@ -59,14 +58,15 @@ static ssize_t read_more(struct sbx__output* o, size_t want) {
 }
 
 ssize_t sbx__output_read(struct sbx__output* o, size_t want) {
-  return stream_of(o)->ring.total < READ_MIN / 2 ? read_first(o, want)
-                                                 : read_more(o, want);
+  bool first = stream_of(o)->ring.total < SBX__READ_MIN / 2;
+
+  return first ? read_first(o, want) : read_more(o, want);
 }
 
 /* A full read means a fast writer: fewer, larger turns serve it better. */
 static void speed_up(struct sbx__output* o) {
   if (o->read_size == READ_MAX) return;
-  if (o->read_size == READ_MIN) fcntl(o->fd, F_SETPIPE_SZ, READ_MAX);
+  if (o->read_size == SBX__READ_MIN) fcntl(o->fd, F_SETPIPE_SZ, READ_MAX);
   o->read_size *= 2;
 }
 
@@ -114,7 +114,7 @@ static void on_readable(uv_poll_t* handle, int status, int events) {
     if (n <= 0) return;
     if (p->rate.per_second > 0)
       sbx_rate_take(&p->rate, uv_hrtime(), (size_t) n);
-    else if ((size_t) n >= READ_MIN && o->polled)
+    else if ((size_t) n >= SBX__READ_MIN && o->polled)
       speed_up(o);
     if ((size_t) n < want) return;
     left -= (size_t) n;

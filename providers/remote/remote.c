@@ -16,7 +16,6 @@
 #include "internal.h"
 
 enum {
-  LIFE_MS = SBX__REMOTE_LIFE_MS,
   STOP_GRACE_MS = 2000,
   STOP_WAIT_MS = 6000,
   SYNC_MS = 10000,
@@ -255,8 +254,8 @@ static void life_run(struct life* l, struct sbx_machine* machine,
 
   l->found = false;
   l->next = next;
-  if (sbx__remote_drive(r, machine, ms > 0 ? ms : LIFE_MS, &events, &l->drive,
-                        &error) != 0)
+  if (sbx__remote_drive(r, machine, ms > 0 ? ms : SBX__REMOTE_LIFE_MS, &events,
+                        &l->drive, &error) != 0)
     next(l, &error);
 }
 
@@ -937,8 +936,8 @@ void sbx__remote_use(struct sbx_remote* r) {
       now - r->touched < r->account->timeout_ms / 4)
     return;
   r->touched = now;
-  if (sbx__remote_drive(r, r->service->touch(r->account), LIFE_MS, &events,
-                        &r->touching, &error) == 0)
+  if (sbx__remote_drive(r, r->service->touch(r->account), SBX__REMOTE_LIFE_MS,
+                        &events, &r->touching, &error) == 0)
     sbx_drive_unref(r->touching);
 }
 

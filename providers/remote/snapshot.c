@@ -483,22 +483,22 @@ int sbx_remote_snapshot(struct sbx_sandbox* sandbox,
   struct sbx_remote* r = (struct sbx_remote*) sandbox;
   struct sbx_local_snapshot kept = {
       .verb = verb, .store = store, .id = id, .cb = cb, .arg = arg};
+  const char* operation = sbx_snapshot_operation(verb);
   struct snap* s;
   int rc;
 
   if (store[0] == '\0')
-    return sbx__remote_kept(r, verb, sbx_snapshot_operation(verb), id, cb, arg,
-                            error);
+    return sbx__remote_kept(r, verb, operation, id, cb, arg, error);
   if (verb == SBX_SNAPSHOT_LIST || verb == SBX_SNAPSHOT_DELETE)
     return sbx_local_snapshot_request(r->base.loop, &kept, error);
   if (verb == SBX_SNAPSHOT_LAYER || store[0] != '/')
-    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, sbx_snapshot_operation(verb),
+    return sbx_error_set(error, SBX_E_UNSUPPORTED, 0, operation,
                          "A sandbox at %s lies on no layers.",
                          r->service->title);
-  rc = sbx__remote_check(r, sbx_snapshot_operation(verb), error);
+  rc = sbx__remote_check(r, operation, error);
   if (rc != 0) return rc;
   s = snap_new(r, verb, store, id);
-  if (s == NULL) return sbx__remote_no_memory(error, sbx_snapshot_operation(verb));
+  if (s == NULL) return sbx__remote_no_memory(error, operation);
   s->cb = cb;
   s->arg = arg;
   sbx__remote_use(r);

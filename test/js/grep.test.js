@@ -6,6 +6,7 @@ import { test } from 'node:test';
 
 import { grep } from '../../js/grep.js';
 import { patternFacts } from '../../js/pattern.js';
+import { plainSearch } from '../helpers/plain-search.js';
 
 const HIDDEN = 16;
 const FOLD = 128;
@@ -63,38 +64,10 @@ class Files {
   }
 }
 
-// Mastra's host-side search.
-function plain(files, { pattern, caseSensitive = true, maxCountPerFile, maxTotalMatches = 1000, contextLines = 0 }) {
-  const regex = new RegExp(pattern, caseSensitive ? 'g' : 'gi');
-  const results = [];
-  let total = 0;
-  for (const [path, content] of files) {
-    const lines = content.toString('utf8').split('\n');
-    const matches = [];
-    for (let i = 0; i < lines.length; i++) {
-      regex.lastIndex = 0;
-      const match = regex.exec(lines[i]);
-      if (!match) continue;
-      const found = { line: i + 1, column: match.index, text: lines[i] };
-      if (contextLines > 0) {
-        found.before = lines.slice(Math.max(0, i - contextLines), i);
-        found.after = lines.slice(i + 1, i + 1 + contextLines);
-      }
-      matches.push(found);
-      total++;
-      if (maxCountPerFile !== undefined && matches.length >= maxCountPerFile) break;
-      if (total >= maxTotalMatches) break;
-    }
-    if (matches.length > 0) results.push({ path, matches });
-    if (total >= maxTotalMatches) break;
-  }
-  return results;
-}
-
 async function same(files, options, settings) {
   const sandbox = new Files(files);
   const found = await grep(sandbox, { path: '.', caseSensitive: true, includeHidden: false, ...options }, settings);
-  assert.deepEqual(found, plain(sandbox.files, options), JSON.stringify(options));
+  assert.deepEqual(found, plainSearch(sandbox.files, options), JSON.stringify(options));
   return { found, sandbox };
 }
 

@@ -3,36 +3,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { plainSearch } from '../helpers/plain-search.js';
 import { where } from '../helpers/providers.js';
 import { using } from '../helpers/workspace.js';
 
-// Mastra's host-side search.
-function plain(files, { pattern, caseSensitive, maxCountPerFile = Infinity, maxTotalMatches = 1000, contextLines = 0 }) {
-  const regex = new RegExp(pattern, caseSensitive ? '' : 'i');
-  const results = [];
-  let room = maxTotalMatches;
-  for (const [path, content] of files) {
-    const lines = content.toString().split('\n');
-    const matches = [];
-    for (let at = 0; at < lines.length && matches.length < Math.min(room, maxCountPerFile); at++) {
-      const match = regex.exec(lines[at]);
-      if (!match) continue;
-      const found = { line: at + 1, column: match.index, text: lines[at] };
-      if (contextLines > 0) {
-        found.before = lines.slice(Math.max(0, at - contextLines), at);
-        found.after = lines.slice(at + 1, at + 1 + contextLines);
-      }
-      matches.push(found);
-    }
-    if (matches.length > 0) results.push({ path, matches });
-    room -= matches.length;
-  }
-  return results;
-}
-
 async function same(filesystem, files, options) {
   const found = await filesystem.grep({ path: '.', includeHidden: false, ...options });
-  const wanted = plain(files, options);
+  const wanted = plainSearch(files, options);
   // An assertion of deep equality prints megabytes.
   if (JSON.stringify(found) === JSON.stringify(wanted)) return wanted.length;
   const brief = results => JSON.stringify(results.map(({ path, matches }) => [path, matches.map(one => [one.line, one.column])])).slice(0, 2000);
