@@ -3,9 +3,13 @@
 // it gave; calls at the same time share one question.
 import { fromNative, messageOf, SandboxError } from './errors.js';
 
-// What asks the account's side of a service. A refusal means that nothing was done.
-const accountCalls = ['find', 'create', 'connect', 'resume', 'stop', 'destroy', 'pause', 'unpause', 'setNetwork', 'snapshot'];
-const otherCalls = ['spawn', 'attach', 'file'];
+/** @internal Every call of the addon's object: which side of a service it asks. */
+export const calls = {
+  // A refusal means that nothing was done.
+  account: ['find', 'create', 'connect', 'resume', 'stop', 'destroy', 'pause', 'unpause', 'setNetwork', 'snapshot'],
+  sandbox: ['spawn', 'attach', 'list', 'file', 'watch', 'expose', 'touch'],
+  none: ['close', 'useLayer', 'unexpose', 'onDenied', 'setSecret', 'place', 'facts', 'capabilities'],
+};
 
 export class Secret {
   #ask;
@@ -66,7 +70,7 @@ export class Secret {
       set = value;
     };
     const replace = (name, make) => Object.defineProperty(native, name, { value: make(native[name].bind(native)) });
-    for (const name of accountCalls) {
+    for (const name of calls.account) {
       replace(name, call => async (...args) => {
         use(await this.get());
         try {
@@ -80,7 +84,7 @@ export class Secret {
     }
     // These speak to the sandbox, with its own token; but what extends its time on
     // the way may have been refused.
-    for (const name of otherCalls) {
+    for (const name of calls.sandbox) {
       replace(name, call => (...args) => {
         if (native.stale) Promise.resolve(this.get(set)).then(use).catch(() => {}); // the next call that needs it tells
         return call(...args);
