@@ -115,6 +115,29 @@ static int on_made(struct create* c) {
   return fail(c, &error);
 }
 
+/* E2B tells in words alone which part of the request it does not know; a 404
+ * without them is of another server. */
+static void refusal(const struct sbx_e2b* e, const struct sbx_answer* a,
+                    struct sbx_error* error) {
+  struct sbx_fault fault = {0};
+
+  sbx_answer_error(a, &e->words, "start", error);
+  if (a->status != 404) return;
+  sbx_fault_read(a->body.bytes, a->body.len, &fault);
+  if (strstr(fault.message, "template") == NULL) return;
+  if (e->from != NULL)
+    sbx_error_set(error, SBX_E_NOT_FOUND, 0, "start",
+                  "The snapshot \"%.100s\" that the sandbox is made of does not "
+                  "exist at E2B any more: close() of the provider forgets it, "
+                  "and the next sandbox makes another. E2B says: %.200s",
+                  e->from, fault.message);
+  else
+    sbx_error_set(error, SBX_E_NOT_FOUND, 0, "start",
+                  "The template \"%.100s\" does not exist at E2B, or not for "
+                  "this key's account: check the option template. E2B says: "
+                  "%.200s", e->template_id, fault.message);
+}
+
 static int on_create(struct create* c, struct sbx_answer* a) {
   struct sbx_e2b* e = c->unary.state;
   struct sbx_error error;
@@ -132,7 +155,7 @@ static int on_create(struct create* c, struct sbx_answer* a) {
     c->retried = true;
     return send_create(c, true);
   }
-  sbx_answer_error(a, &e->words, "start", &error);
+  refusal(e, a, &error);
   return fail(c, &error);
 }
 

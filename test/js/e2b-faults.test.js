@@ -55,6 +55,25 @@ for (const [name, fault, code, retryable, words, options] of table) {
   });
 }
 
+test('create: a template that does not exist is named with its option; so is a tag', async () => {
+  const refused = async (given, words) => {
+    await assert.rejects(createSandbox({ provider: provider(given) }), error => {
+      assert.ok(isSandboxError(error, 'not_found'), `${error.code}: ${error.message}`);
+      assert.equal(error.retryable, false);
+      for (const word of words) assert.ok(error.message.includes(word), error.message);
+      return true;
+    });
+  };
+  const option = 'check the option template';
+  await refused({ template: 'xyz' }, ['template "xyz" does not exist', option, "template 'xyz' not found"]);
+  const set = fake.fault({ match: creating, ...json(404, "tag 'v9' does not exist for template 'base'") });
+  await refused({ template: 'base:v9' }, ['template "base:v9" does not exist', option, "tag 'v9'"]);
+  assert.equal(set.used, 1);
+  const other = fake.fault({ match: creating, ...json(404, 'Not Found') });
+  await refused({}, ['E2B answered 404: Not Found']);
+  assert.equal(other.used, 1);
+});
+
 test('create: an id that is a path is looked up instead', async () => {
   fake.fault({ match: creating, patch: answer => ({ ...answer, sandboxID: '../../x' }) });
   const sandbox = await createSandbox({ provider: provider() });

@@ -293,6 +293,20 @@ test('templateMode "snapshot": sessions start from the machine as the service ke
   assert.throws(() => e2b({ templateMode: 'copy' }), { code: 'invalid_input', message: /templateMode/ });
 });
 
+test('templateMode "snapshot": one that somebody deleted is told, and made again after close()', async () => {
+  const shared = provider({ templateMode: 'snapshot' });
+  let runs = 0;
+  const make = () => createSandbox({ provider: shared, identity: 'deleted', onFirstCreate: () => void runs++ });
+  await (await make()).destroy();
+  const id = fake.store.snapshots()[0].id;
+  fake.store.deleteTemplate(fake.store.findTemplate(id));
+  await assert.rejects(make(), { code: 'not_found', retryable: false, message: /The snapshot "[^"]+:default" .*close\(\) of the provider/ });
+  await shared.close();
+  await (await make()).destroy();
+  assert.equal(runs, 2);
+  await shared.close();
+});
+
 test('templateMode "snapshot": a snapshot that fails is told, and the next start tries again', async () => {
   const shared = provider({ templateMode: 'snapshot' });
   const make = () => createSandbox({ provider: shared, identity: 'fails', onFirstCreate: sandbox => sandbox.files.write('a', 'a') });
