@@ -35,11 +35,15 @@ static int set_proxy(const struct sbx_exchange* x,
 }
 
 static int set_proxy_auth(const struct sbx_exchange* x,
+                          const struct sbx_failure* failure,
                           struct sbx_error* error) {
+  bool told = failure->text && *failure->text;
+
   return sbx_error_set(error, SBX_E_AUTHENTICATION, 0, "http",
-                       "%s: the proxy of %s refuses our credentials (407): put "
+                       "%s: the proxy of %s refuses our credentials (%s): put "
                        "the right user:password@ into its URL",
-                       x->http->provider, x->proxy_name);
+                       x->http->provider, x->proxy_name,
+                       told ? failure->text : "407");
 }
 
 static int describe(const struct sbx_exchange* x,
@@ -62,7 +66,7 @@ static int describe(const struct sbx_exchange* x,
     case SBX_FAIL_PROXY:
       return set_proxy(x, f, error);
     case SBX_FAIL_PROXY_AUTH:
-      return set_proxy_auth(x, error);
+      return set_proxy_auth(x, f, error);
     case SBX_FAIL_CLOSED:
       return set(x, f, error, SBX_E_UNAVAILABLE,
                  x->stage == SBX__BODY ? "the answer was cut off by"

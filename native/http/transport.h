@@ -26,7 +26,7 @@ enum sbx_failure_kind {
   SBX_FAIL_CONNECT_TIME,
   SBX_FAIL_TLS,
   SBX_FAIL_PROXY,      /* it could not be used or refused the way */
-  SBX_FAIL_PROXY_AUTH, /* 407 */
+  SBX_FAIL_PROXY_AUTH, /* 407; of a SOCKS proxy `text` says so */
   SBX_FAIL_CLOSED,     /* reset or ended before its proper end */
   SBX_FAIL_PROTOCOL,   /* what came is no HTTP */
   SBX_FAIL_DECODE,     /* Content-Encoding */

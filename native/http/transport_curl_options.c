@@ -249,14 +249,24 @@ static enum sbx_failure_kind kind_of(CURLcode result) {
   }
 }
 
+/* SOCKS has no status: the password was refused, or none of our ways to log in
+ * was taken. */
+static bool is_login_refused(struct sbx__carry* x) {
+  long reason = CURLPX_OK;
+
+  x->client->api->easy_getinfo(x->easy, CURLINFO_PROXY_ERROR, &reason);
+  return reason == CURLPX_USER_REJECTED || reason == CURLPX_NO_AUTH;
+}
+
 /* Where the proxy's own answer is the reason. */
 static void judge_proxy(struct sbx__carry* x, struct sbx_failure* failure) {
   long status = 0;
 
   if (!x->spec->proxy) return;
   x->client->api->easy_getinfo(x->easy, CURLINFO_HTTP_CONNECTCODE, &status);
-  if (status == 407) {
+  if (status == 407 || is_login_refused(x)) {
     failure->kind = SBX_FAIL_PROXY_AUTH;
+    failure->text = status == 407 ? "407" : "SOCKS";
   } else if (status >= 300) {
     snprintf(x->error, sizeof(x->error), "it answered %ld", status);
     failure->kind = SBX_FAIL_PROXY;

@@ -11,9 +11,11 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import zlib from 'node:zlib';
 import { native } from '../../js/load.js';
+import { startSocksProxy } from '../fakes/proxy.js';
 import { until } from '../helpers/workspace.js';
 
 const IDEMPOTENT = 1;
@@ -483,12 +485,45 @@ for (const [what, act] of Object.entries(goaways)) {
   });
 }
 
+test('libcurl: a SOCKS proxy that refuses the password, or wants one', async (t) => {
+  process.env.SBX_HTTP_TRANSPORT = 'libcurl';
+  t.after(() => delete process.env.SBX_HTTP_TRANSPORT);
+  const server = await listen(t, http.createServer((request, response) => response.end('here')));
+  const to = { host: '127.0.0.1', port: server.address().port };
+  const proxy = await startSocksProxy({ to, user: 'mole', password: 'right' });
+  t.after(() => proxy.close());
+  const place = `127.0.0.1:${proxy.port}`;
+  const url = server.url('http');
+  const checked = (error, name) => {
+    assert.equal(error.code, 'authentication', error.message);
+    assert.equal(error.retryable, false);
+    assert.match(error.message, new RegExp(`${name}.*user:password@`));
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /hunter2|mole/);
+    return true;
+  };
+  for (const login of ['mole:hunter2@', 'mole@', '']) {
+    const refused = proxy.refused;
+    const given = `socks5h://${login}${place}`;
+    await assert.rejects(call(client(t, { proxy: given }), { url, flags: IDEMPOTENT }), (error) => checked(error, 'the proxy option'));
+    assert.equal(proxy.refused, refused + 1, `${login} is not tried again`);
+    process.env.ALL_PROXY = given;
+    try {
+      await assert.rejects(call(client(t, { proxy: undefined }), { url }), (error) => checked(error, 'ALL_PROXY'));
+    } finally {
+      delete process.env.ALL_PROXY;
+    }
+  }
+  assert.equal(proxy.tunnels.length, 0);
+  assert.equal((await call(client(t, { proxy: proxy.url }), { url })).text, 'here');
+});
+
 test('host: a SOCKS proxy is refused with the remedy', async (t) => {
   process.env.SBX_HTTP_TRANSPORT = 'host';
-  const on = client(t, { proxy: 'socks5h://127.0.0.1:1' });
+  const on = client(t, { proxy: 'socks5h://mole:hunter2@127.0.0.1:1' });
   await assert.rejects(call(on, { url: 'http://localhost/' }), (error) => {
     assert.equal(error.code, 'unsupported');
     assert.match(error.message, /libcurl4/);
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /hunter2|mole/);
     return true;
   });
   delete process.env.SBX_HTTP_TRANSPORT;
