@@ -213,6 +213,11 @@ export function killOnAbort(child, signal) {
   return off;
 }
 
+/** Whether input failed for another reason than that its command reads no more. */
+export function isNews(error) {
+  return ['unavailable', 'authentication', 'permission', 'not_found'].includes(error?.code);
+}
+
 /** `promise`, which may be left alone: input that nobody waits for is often cut off by a kill. */
 export function handled(promise) {
   promise.catch(() => {});
@@ -277,7 +282,7 @@ export class SandboxProcess {
       await action();
     } catch (error) {
       if (isSandboxError(error)) throw error;
-      if (error.errno === 'ECONNRESET') throw fromNative(error, this.#child.lease.provider.name);
+      if (isNews(error)) throw fromNative(error, this.#child.lease.provider.name);
       throw new SandboxError('conflict', error.message, { cause: error, operation: 'processes.write' });
     }
   }

@@ -17,7 +17,7 @@ import {
   checkTimeout,
   show,
 } from './options.js';
-import { Child, childResult, cutError, killOnAbort, NEVER_STARTED, resultOf, SandboxProcess } from './process.js';
+import { Child, childResult, cutError, isNews, killOnAbort, NEVER_STARTED, resultOf, SandboxProcess } from './process.js';
 import { Snapshots } from './snapshots.js';
 import { checkPty } from './limits.js';
 import { checkValue, gather, pieces, whole } from './values.js';
@@ -526,7 +526,7 @@ async function feed(child, value) {
   try {
     for await (const piece of pieces(value, 'stdin')) {
       const failure = await child.write(piece).then(() => undefined, error => error);
-      if (failure?.errno === 'ECONNRESET') throw fromNative(failure, child.lease.provider.name);
+      if (isNews(failure)) throw fromNative(failure, child.lease.provider.name);
       if (failure) break;
     }
   } catch (error) {

@@ -40,15 +40,37 @@ struct WriteCall {
   Operation operation;
 };
 
+// What a status of sbx_write_cb means; the last stands for any other.
+struct WriteFailure {
+  int status;
+  int code;
+  const char* words;
+};
+
+constexpr WriteFailure kWriteFailures[] = {
+    {UV_ECONNRESET, SBX_E_UNAVAILABLE,
+     "the connection broke while input was on its way: whether the process got "
+     "it is not known"},
+    {SBX_E_AUTHENTICATION, SBX_E_AUTHENTICATION,
+     "the sandbox refuses the token that input comes with (401): start the "
+     "sandbox again"},
+    {SBX_E_PERMISSION, SBX_E_PERMISSION,
+     "the sandbox does not let input in (403): check the rights of the key's "
+     "account"},
+    {SBX_E_NOT_FOUND, SBX_E_NOT_FOUND,
+     "the sandbox has no such process any more: processes.list() names those "
+     "there are"},
+    {UV_EPIPE, SBX_E_CONFLICT,
+     "the process reads no more input: its end of the pipe is closed"},
+};
+
 void FailWrite(Operation* operation, int status) {
+  const WriteFailure* failure = kWriteFailures;
+  while (failure->status != status && failure->status != UV_EPIPE) failure++;
+  bool is_errno = status < 0 && status != failure->code;
   sbx_error error = {};
-  bool broke = status == UV_ECONNRESET;
-  sbx_error_set(&error, broke ? SBX_E_UNAVAILABLE : SBX_E_CONFLICT,
-                status < 0 ? -status : 0, "processes.write", "%s",
-                broke ? "the connection broke while input was on its way: "
-                        "whether the process got it is not known"
-                      : "the process reads no more input: its end of the pipe "
-                        "is closed");
+  sbx_error_set(&error, failure->code, is_errno ? -status : 0,
+                "processes.write", "%s", failure->words);
   operation->Settle(&error, [](Napi::Env env) { return env.Undefined(); });
 }
 

@@ -532,21 +532,51 @@ static int lose_input(struct process* p, int status) {
 
 /* envd says that the command reads none, or is gone. What waits is not told as
  * written. */
-static int refuse_input(struct process* p) {
+static int refuse_input(struct process* p, int status) {
   if (!p->input_only) {
     free_pieces(p);
     p->refused = true;
     emit(p, SBX_EMIT_REFUSED, NULL, 0);
     return 0;
   }
-  sbx_error_set(&p->error, SBX_E_CONFLICT, 0, p->operation,
-                "The command reads no more input.");
+  if (status == 404)
+    sbx_error_set(&p->error, SBX_E_NOT_FOUND, 0, p->operation,
+                  "The sandbox has no process with pid %u.", p->pid);
+  else
+    sbx_error_set(&p->error, SBX_E_CONFLICT, 0, p->operation,
+                  "The command reads no more input.");
   return fail(p, &p->error);
+}
+
+/* It says nothing about the command, which may still wait for its input: bytes
+ * are their writer's to send again, but nobody else would tell of the end. */
+static int deny_input(struct process* p, int status) {
+  struct sbx_emit_denied denied = {0};
+  struct sbx_fault none = {0};
+
+  denied.code = sbx_fault_error(status, &none, -1, &p->e->envd_words,
+                                p->operation, &p->error);
+  if (p->input_only || p->first == NULL || p->first->end)
+    return fail(p, &p->error);
+  memset(&p->error, 0, sizeof(p->error));
+  p->sending = 0;
+  while (p->first != NULL && !p->first->end) {
+    struct piece* piece = p->first;
+
+    p->first = piece->next;
+    if (p->first == NULL) p->last = NULL;
+    free(piece);
+    denied.count++;
+  }
+  emit(p, SBX_EMIT_DENIED, &denied, sizeof(denied));
+  return pump(p);
 }
 
 static int on_call_head(struct process* p, int status) {
   if (status >= 200 && status < 300) return 0;
-  return is_in_between(status) ? lose_input(p, status) : refuse_input(p);
+  if (is_in_between(status)) return lose_input(p, status);
+  return status == 401 || status == 403 ? deny_input(p, status)
+                                        : refuse_input(p, status);
 }
 
 /* Only whether it went well matters; its body is dropped. Where that is not

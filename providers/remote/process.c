@@ -30,6 +30,7 @@ struct pending_write {
   void* arg;
   size_t sent, len;
   size_t on_way; /* pieces */
+  int status;    /* of those that are over */
   char bytes[];
 };
 
@@ -56,6 +57,7 @@ struct remote_process {
   uint64_t end_grace;
   unsigned kill_tries;
   unsigned tries, input_tries;
+  int input_over; /* why stdin is not open, or 0 */
   size_t slack; /* left, while paused */
   bool ended;    /* the kit told the end */
   struct sbx_kit_run_exit exit;
@@ -122,7 +124,7 @@ static void drop_drive(struct remote_process* p) {
 /* ---- input ---- */
 
 static void write_done(struct pending_write* w, int status) {
-  if (w->cb != NULL) w->cb(w->arg, status);
+  if (w->cb != NULL) w->cb(w->arg, w->status != 0 ? w->status : status);
   free(w);
 }
 
@@ -221,11 +223,9 @@ static void input_pump(struct remote_process* p) {
   release(p);
 }
 
-static void on_written(struct remote_process* p, const char* bytes,
-                       size_t len) {
-  uint32_t count = 0;
-
-  if (len >= sizeof(count)) memcpy(&count, bytes, sizeof(count));
+/* So many pieces are over. What follows one that did not get in would be read in
+ * its place. */
+static void pieces_over(struct remote_process* p, uint32_t count, int status) {
   p->input_tries = 0;
   p->holds++;
   while (count > 0 && p->first != NULL && p->first->on_way > 0) {
@@ -234,10 +234,28 @@ static void on_written(struct remote_process* p, const char* bytes,
     count--;
     w->on_way--;
     p->on_way--;
+    if (status != 0) w->status = status;
+    if (status != 0) w->len = w->sent;
     if (w->sent == w->len && w->on_way == 0) write_done(write_take(p), 0);
   }
   input_pump_held(p);
   release(p);
+}
+
+static void on_written(struct remote_process* p, const char* bytes,
+                       size_t len) {
+  uint32_t count = 0;
+
+  if (len >= sizeof(count)) memcpy(&count, bytes, sizeof(count));
+  pieces_over(p, count, 0);
+}
+
+static void on_denied(struct remote_process* p, const char* bytes,
+                      size_t len) {
+  struct sbx_emit_denied denied = {0};
+
+  if (len >= sizeof(denied)) memcpy(&denied, bytes, sizeof(denied));
+  pieces_over(p, denied.count, denied.code);
 }
 
 /* As behind a pipe whose other end is closed. */
@@ -249,13 +267,30 @@ static void on_refused(struct remote_process* p) {
   release(p);
 }
 
-/* The stream broke: nobody knows whether what was on its way has arrived, and
- * none of it will be told as written. The end may be told twice. */
-static void input_cut(struct remote_process* p) {
+/* What was on its way will not be told as written; the end may be told twice.
+ * Whoever is told may write again, which is not on its way any more. */
+static void input_fail(struct remote_process* p, int status) {
+  struct pending_write* list = NULL;
+  struct pending_write** last = &list;
+
   p->on_way = 0;
   p->eof_sent = false;
-  while (p->first != NULL && p->first->on_way > 0)
-    write_done(write_take(p), UV_ECONNRESET);
+  while (p->first != NULL && p->first->on_way > 0) {
+    *last = write_take(p);
+    last = &(*last)->next;
+  }
+  *last = NULL;
+  while (list != NULL) {
+    struct pending_write* w = list;
+
+    list = w->next;
+    write_done(w, status);
+  }
+}
+
+/* The stream broke: nobody knows whether it has arrived. */
+static void input_cut(struct remote_process* p) {
+  input_fail(p, UV_ECONNRESET);
 }
 
 static void on_input_emit(void* data, int64_t what, const char* bytes,
@@ -267,18 +302,33 @@ static void on_input_retry(uv_timer_t* timer) {
   input_pump(timer->data);
 }
 
+static bool is_denial(const struct sbx_error* error) {
+  return error->code == SBX_E_AUTHENTICATION ||
+         error->code == SBX_E_PERMISSION;
+}
+
+/* For those whose input it was. */
+static int write_status(const struct sbx_error* error) {
+  if (error == NULL || error->code == SBX_E_CONFLICT) return UV_EPIPE;
+  return is_denial(error) || error->code == SBX_E_NOT_FOUND ? error->code
+                                                            : UV_ECONNRESET;
+}
+
 /* What comes next is tried anew, unless the command reads no more. */
 static void on_input_done(void* data, const struct sbx_error* error) {
   struct remote_process* p = data;
-  bool over = error == NULL || error->code == SBX_E_CONFLICT ||
+  int status = write_status(error);
+  bool over = status == UV_EPIPE || status == SBX_E_NOT_FOUND ||
               ++p->input_tries > TRIES;
 
   sbx_drive_close(p->input);
   p->input = NULL;
   p->holds++;
-  input_cut(p);
+  if (over) p->stdin_open = false;
+  if (over) p->input_over = status;
+  input_fail(p, status);
   if (over)
-    input_end(p, UV_EPIPE);
+    input_end(p, status);
   else if (p->input_tries > 1 && p->stdin_open)
     timer_start(p, &p->input_retry, &p->input_retrying, on_input_retry,
                 wait_of(p->input_tries));
@@ -292,7 +342,8 @@ static int remote_write(struct sbx_process* base, const void* bytes,
   struct remote_process* p = (struct remote_process*) base;
   struct pending_write* w;
 
-  if (!p->stdin_open || p->eof_wanted) return UV_EPIPE;
+  if (!p->stdin_open || p->eof_wanted)
+    return p->input_over != 0 ? p->input_over : UV_EPIPE;
   w = malloc(sizeof(*w) + len);
   if (w == NULL) return UV_ENOMEM;
   *w = (struct pending_write){.cb = cb, .arg = arg, .len = len};
@@ -413,6 +464,12 @@ static int signal_of(int exit_code) {
   return exit_code > 128 && exit_code < 128 + 32 ? exit_code - 128 : 0;
 }
 
+/* Attached to by a pid that the service has not: it may have ended just now, or
+ * never been. */
+static bool is_unknown(const struct remote_process* p) {
+  return p->attached && p->gone && !p->base.spawned;
+}
+
 static void settle_ended(struct remote_process* p) {
   const struct sbx_kit_run_exit* e = &p->exit;
   struct sbx_process_result result = {.exit_code = e->exit_code};
@@ -439,7 +496,10 @@ static void settle_ended(struct remote_process* p) {
     default: break;
   }
   result.signal = signal_of(result.exit_code);
-  settle(p, &result);
+  p->holds++;
+  if (is_unknown(p)) sbx__process_spawned(&p->base, p->pid);
+  if (!p->base.closed) settle(p, &result);
+  release(p);
 }
 
 /* ---- what the kit tells ---- */
@@ -448,6 +508,7 @@ static void on_output(void* data, int stream, const char* bytes, size_t len) {
   struct remote_process* p = data;
 
   p->tries = 0;
+  if (is_unknown(p)) sbx__process_spawned(&p->base, p->pid);
   if (!p->base.settled) sbx__process_put(&p->base, stream, bytes, len);
 }
 
@@ -529,7 +590,8 @@ static void on_pid(struct remote_process* p, const char* bytes, size_t len) {
     p->pid = pid;
   }
   p->holds++;
-  if (!p->spooled || p->attached) sbx__process_spawned(&p->base, p->pid);
+  if ((!p->spooled || p->attached) && !is_unknown(p))
+    sbx__process_spawned(&p->base, p->pid);
   if (!p->base.closed && !p->base.settled) {
     if (p->ending)
       kill_now(p);
@@ -560,6 +622,7 @@ static void on_emit(void* data, int64_t what, const char* bytes, size_t len) {
     case SBX_EMIT_EXIT: on_service_exit(p, bytes, len); break;
     case SBX_EMIT_WRITTEN: on_written(p, bytes, len); break;
     case SBX_EMIT_REFUSED: on_refused(p); break;
+    case SBX_EMIT_DENIED: on_denied(p, bytes, len); break;
     default: break;
   }
 }
@@ -595,6 +658,10 @@ static void on_broken(struct remote_process* p,
   }
   if (p->remote->paused) return; /* hold_all goes on with it */
   p->error = *error;
+  if (is_denial(error) && !p->base.spawned) { /* to attach */
+    settle_failed(p, error, false);
+    return;
+  }
   if (p->ending && !p->killing && p->kill_tries == 0) {
     settle_killed(p);
     return;
@@ -705,7 +772,10 @@ static void come_back(struct remote_process* p) {
   int rc;
 
   p->holds++;
-  sbx__process_spawned(&p->base, p->pid); /* for all that is known */
+  if (is_unknown(p))
+    input_fail(p, SBX_E_NOT_FOUND);
+  else
+    sbx__process_spawned(&p->base, p->pid); /* for all that is known */
   if (!p->follows) input_cut(p);
   if (p->base.closed || p->base.settled) {
     release(p);

@@ -34,7 +34,14 @@ enum sbx_emit {
   SBX_EMIT_TEXT, /* one line for the owner, e.g. a snapshot's id */
   SBX_EMIT_READY, /* watch: it looks */
   SBX_EMIT_CHANGE, /* watch: bytes: one of enum sbx_change, then the name */
-  SBX_EMIT_REFUSED /* process: it takes no more input, nor what waits */
+  SBX_EMIT_REFUSED, /* process: it takes no more input, nor what waits */
+  SBX_EMIT_DENIED /* process: bytes: struct sbx_emit_denied */
+};
+
+/* Inputs that the service did not let in: they are over, as those written are. */
+struct sbx_emit_denied {
+  uint32_t count; /* of SBX_INPUT_BYTES */
+  int32_t code;   /* SBX_E_AUTHENTICATION, SBX_E_PERMISSION */
 };
 
 struct sbx_emit_exit {
@@ -66,7 +73,7 @@ struct sbx_attach_spec {
   uint32_t pid;
   bool terminal;
   bool input_only; /* emits WRITTEN alone, and is done when it can write no
-                      more */
+                      more: CONFLICT, NOT_FOUND, or not allowed to */
 };
 
 struct sbx_service {

@@ -663,6 +663,32 @@ static void test_input_refused(void** state) {
   close_state(s);
 }
 
+/* Bytes are over, and others may come; the end that nobody would tell ends it. */
+static void test_input_denied(void** state) {
+  struct sbx_start_spec spec = echo_spec;
+  struct sbx_service_state* s = open_running("0.6.10");
+  struct rig rig;
+
+  spec.stdin_pipe = true;
+  start_process(&rig, s, &spec, *(size_t*) *state);
+  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+  rig_input(&rig, SBX_INPUT_BYTES, "b", 1);
+  rig.log.len = 0;
+  rig_answer(&rig, 401, "{\"code\":\"unauthenticated\"}");
+  rig_expect(&rig, "emit 12 \\02\\00\\00\\00\\16\\fc\\ff\\ff\n");
+  rig_input(&rig, SBX_INPUT_BYTES, "c", 1);
+  rig_input(&rig, SBX_INPUT_EOF, NULL, 0);
+  rig.log.len = 0;
+  rig_answer(&rig, 403, "{\"code\":\"permission_denied\"}");
+  rig_expect(&rig, "emit 12 \\01\\00\\00\\00\\15\\fc\\ff\\ff\n"
+                   "open 4 POST " ENVD "/process.Process/CloseStdin {\"process\":"
+                   "{\"pid\":513}}\n");
+  rig_answer(&rig, 401, "{}");
+  rig_expect(&rig, "done authentication\n");
+  rig_end(&rig);
+  close_state(s);
+}
+
 static void test_terminal(void** state) {
   static const char* const argv[] = {"/bin/bash", "-i", "-l"};
   const uint32_t size[2] = {100, 30};
@@ -755,6 +781,13 @@ static struct sbx_machine* attach_to(struct sbx_service_state* s,
 
 /* Beside another stream: input alone, by pid. */
 static void test_input_only(void** state) {
+  static const struct {
+    int status;
+    const char* log;
+  } refusals[] = {{404, "done not_found\n"},
+                  {500, "done conflict\n"},
+                  {401, "done authentication\n"},
+                  {403, "done permission\n"}};
   const struct sbx_attach_spec spec = {.pid = 9, .input_only = true};
   struct sbx_service_state* s = open_running("0.6.10");
   size_t piece = *(size_t*) *state;
@@ -774,12 +807,14 @@ static void test_input_only(void** state) {
   rig_expect(&rig, "");
   rig_end(&rig);
 
-  rig_start(&rig, sbx_e2b_attach(s, &spec), piece);
-  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
-  rig.log.len = 0;
-  rig_answer(&rig, 404, "{\"code\":\"not_found\",\"message\":\"no\"}");
-  rig_expect(&rig, "done conflict\n");
-  rig_end(&rig);
+  for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+    rig_start(&rig, sbx_e2b_attach(s, &spec), piece);
+    rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
+    rig.log.len = 0;
+    rig_answer(&rig, refusals[i].status, "{\"message\":\"no\"}");
+    rig_expect(&rig, refusals[i].log);
+    rig_end(&rig);
+  }
   close_state(s);
 
   s = open_running("0.5.1");
@@ -1187,6 +1222,7 @@ int main(void) {
       cmocka_unit_test(test_exits),
       CUTS(test_input),
       CUTS(test_input_refused),
+      CUTS(test_input_denied),
       CUTS(test_terminal),
       CUTS(test_attach),
       CUTS(test_input_only),
