@@ -282,3 +282,36 @@ test('extending the time of a sandbox keeps no process alive', async () => {
   assert.equal(stdout, 'used\n\n');
   assert.equal(hang.used, 1);
 });
+
+// Whoever is told lets go of others that wait for the same answer.
+test('many streams of a sandbox that is gone: one look for all, and each is told once', async () => {
+  const gone = await startFake({ cut: 'reset' });
+  try {
+    const made = e2b({ apiKey: gone.apiKey, apiUrl: gone.url, sandboxUrl: gone.url });
+    const sandbox = await createSandbox({ id: 'gone', provider: made });
+    const { sandboxId } = sandbox.metadata;
+    const looks = mark => gone.count(mark, { method: 'GET', path: `/sandboxes/${sandboxId}` });
+    const children = await Promise.all(Array.from({ length: 8 }, () => sandbox.processes.start('sleep 60')));
+    let told = 0;
+    const ends = children.map(async child => {
+      const result = await child.wait();
+      told++;
+      for (const other of children) other.kill();
+      return result;
+    });
+    const mark = gone.mark();
+    await gone.expire(sandboxId);
+    for (const result of await Promise.all(ends)) {
+      assert.equal(result.exitCode, 137);
+      assert.equal(result.killed, true);
+      assert.match(result.reason, /has ended/);
+    }
+    assert.equal(told, children.length);
+    assert.ok(looks(mark) >= 1 && looks(mark) <= 2, `${looks(mark)} looks`);
+    assert.equal((await sandbox.run('echo again')).stdout, 'again\n');
+    assert.notEqual(sandbox.metadata.sandboxId, sandboxId);
+    await sandbox.destroy();
+  } finally {
+    await gone.close();
+  }
+});
