@@ -19,7 +19,7 @@
 #endif
 
 enum {
-  CHUNK = 1 << 20,
+  CHUNK = 128 << 10, /* fits into a cache beside the other one */
   TWO_FROM = 32 << 20 /* bytes, so that a thread's start does not matter */
 };
 
