@@ -127,9 +127,9 @@ static void refusal(const struct sbx_e2b* e, const struct sbx_answer* a,
   if (strstr(fault.message, "template") == NULL) return;
   if (e->from != NULL)
     sbx_error_set(error, SBX_E_NOT_FOUND, 0, "start",
-                  "The snapshot \"%.100s\" that the sandbox is made of does not "
-                  "exist at E2B any more: close() of the provider forgets it, "
-                  "and the next sandbox makes another. E2B says: %.200s",
+                  "The snapshot \"%.100s\" that the sandbox is made of does "
+                  "not exist at E2B any more: close() of the provider forgets "
+                  "it, and the next sandbox makes another. E2B says: %.200s",
                   e->from, fault.message);
   else
     sbx_error_set(error, SBX_E_NOT_FOUND, 0, "start",

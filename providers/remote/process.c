@@ -223,8 +223,8 @@ static void input_pump(struct remote_process* p) {
   release(p);
 }
 
-/* So many pieces are over. What follows one that did not get in would be read in
- * its place. */
+/* So many pieces are over. What follows one that did not get in would be read
+ * in its place. */
 static void pieces_over(struct remote_process* p, uint32_t count, int status) {
   p->input_tries = 0;
   p->holds++;

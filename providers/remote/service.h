@@ -38,7 +38,7 @@ enum sbx_emit {
   SBX_EMIT_DENIED /* process: bytes: struct sbx_emit_denied */
 };
 
-/* Inputs that the service did not let in: they are over, as those written are. */
+/* Inputs that the service did not let in: over, as those written are. */
 struct sbx_emit_denied {
   uint32_t count; /* of SBX_INPUT_BYTES */
   int32_t code;   /* SBX_E_AUTHENTICATION, SBX_E_PERMISSION */

@@ -663,7 +663,7 @@ static void test_input_refused(void** state) {
   close_state(s);
 }
 
-/* Bytes are over, and others may come; the end that nobody would tell ends it. */
+/* Bytes are over, and others may come; an end nobody would tell ends it. */
 static void test_input_denied(void** state) {
   struct sbx_start_spec spec = echo_spec;
   struct sbx_service_state* s = open_running("0.6.10");
@@ -681,8 +681,8 @@ static void test_input_denied(void** state) {
   rig.log.len = 0;
   rig_answer(&rig, 403, "{\"code\":\"permission_denied\"}");
   rig_expect(&rig, "emit 12 \\01\\00\\00\\00\\15\\fc\\ff\\ff\n"
-                   "open 4 POST " ENVD "/process.Process/CloseStdin {\"process\":"
-                   "{\"pid\":513}}\n");
+                   "open 4 POST " ENVD "/process.Process/CloseStdin {"
+                   "\"process\":{\"pid\":513}}\n");
   rig_answer(&rig, 401, "{}");
   rig_expect(&rig, "done authentication\n");
   rig_end(&rig);
