@@ -76,8 +76,9 @@ void sbx_process_listen(struct sbx_process* p, int stream, unsigned mask);
 void sbx_process_pause(struct sbx_process* p, int stream, bool paused);
 
 /* Copies and queues. `cb` (may be NULL) once the bytes left for the pipe or
- * cannot; status 0, UV_EPIPE or UV_ECANCELED, at a service also UV_ECONNRESET:
- * whether they arrived is not known. Negative: nothing queued. */
+ * cannot; status 0, UV_EPIPE or UV_ECANCELED, at a service also UV_ECONNRESET
+ * (whether they arrived is not known), SBX_E_AUTHENTICATION, SBX_E_PERMISSION
+ * or SBX_E_NOT_FOUND. Negative: nothing queued. */
 typedef void (*sbx_write_cb)(void* arg, int status);
 int sbx_process_write(struct sbx_process* p, const void* bytes, size_t len,
                       sbx_write_cb cb, void* arg);
