@@ -379,6 +379,10 @@ export function open(provider, options) {
   return sandbox;
 }
 
+export function keys(bytes, ranges) {
+  return Array.from({ length: ranges.length / 2 }, (_, i) => bytes.utf8Slice(ranges[2 * i], ranges[2 * i + 1]));
+}
+
 export function mime(text) {
   return { '.png': 'image/png', '.txt': 'text/plain' }[path.extname(text)];
 }
