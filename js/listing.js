@@ -40,18 +40,20 @@ class Entries {
     return this.u32(this.start + 12) + this.u32(this.start + 16) * 0x100000000;
   }
 
-  // Start and end of `count` names from here on; `last`: of their last parts.
+  // Start and end of the next `count` names, and of their last parts with `last`.
   ranges(count, last) {
     const { at, left } = this;
-    const found = new Uint32Array(2 * count);
+    const names = new Uint32Array(2 * count);
+    const parts = last ? new Uint32Array(2 * count) : names;
     for (let i = 0; i < 2 * count; i += 2) {
       this.next();
-      found[i] = last ? this.lastPart() : this.start + HEADER;
-      found[i + 1] = this.nameEnd;
+      names[i] = this.start + HEADER;
+      if (last) parts[i] = this.lastPart();
+      names[i + 1] = parts[i + 1] = this.nameEnd;
     }
     this.at = at;
     this.left = left;
-    return found;
+    return { names, parts };
   }
 
   lastPart() {
@@ -103,8 +105,9 @@ export const under = folder => ({ make: (name, type, size) => placed(name, posix
 // copy them: those copies, not the decoding, are what held the loop longest.
 function decodeSlice(reader, { make, last = false }, found, at) {
   const count = Math.min(reader.left, SLICE);
-  const names = native().keys(reader.bytes, reader.ranges(count, false));
-  const parts = last ? native().keys(reader.bytes, reader.ranges(count, true)) : names;
+  const ranges = reader.ranges(count, last);
+  const names = native().keys(reader.bytes, ranges.names);
+  const parts = last ? native().keys(reader.bytes, ranges.parts) : names;
   for (let i = 0; i < count; i++) {
     reader.next();
     found[at + i] = reader.complete(make(names[i], reader.type(), reader.sizeIfKnown(), parts[i]));

@@ -85,10 +85,9 @@ static int copy_by_two(int from, int to, off_t at, off_t end) {
   struct halves h = {.from = from, .to = to, .end = end};
   uv_thread_t other;
   atomic_init(&h.next, at);
-  if (uv_thread_create(&other, take_chunks, &h) != 0)
-    return copy_by_hand(from, to, at, end);
+  bool helped = uv_thread_create(&other, take_chunks, &h) == 0;
   take_chunks(&h);
-  uv_thread_join(&other);
+  if (helped) uv_thread_join(&other);
   off_t next = atomic_load(&h.next);
   int rc = atomic_load(&h.rc);
   return rc == 0 && next < end ? copy_by_hand(from, to, next, end) : rc;

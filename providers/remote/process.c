@@ -234,8 +234,10 @@ static void pieces_over(struct remote_process* p, uint32_t count, int status) {
     count--;
     w->on_way--;
     p->on_way--;
-    if (status != 0) w->status = status;
-    if (status != 0) w->len = w->sent;
+    if (status != 0) {
+      w->status = status;
+      w->len = w->sent;
+    }
     if (w->sent == w->len && w->on_way == 0) write_done(write_take(p), 0);
   }
   input_pump_held(p);
@@ -324,8 +326,10 @@ static void on_input_done(void* data, const struct sbx_error* error) {
   sbx_drive_close(p->input);
   p->input = NULL;
   p->holds++;
-  if (over) p->stdin_open = false;
-  if (over) p->input_over = status;
+  if (over) {
+    p->stdin_open = false;
+    p->input_over = status;
+  }
   input_fail(p, status);
   if (over)
     input_end(p, status);

@@ -645,16 +645,24 @@ static void test_input(void** state) {
   close_state(s);
 }
 
-static void test_input_refused(void** state) {
+/* A command with two pieces of input that have not been answered. */
+static struct sbx_service_state* start_with_input(struct rig* rig,
+                                                  size_t piece) {
   struct sbx_start_spec spec = echo_spec;
   struct sbx_service_state* s = open_running("0.6.10");
-  struct rig rig;
 
   spec.stdin_pipe = true;
-  start_process(&rig, s, &spec, *(size_t*) *state);
-  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
-  rig_input(&rig, SBX_INPUT_BYTES, "b", 1);
-  rig.log.len = 0;
+  start_process(rig, s, &spec, piece);
+  rig_input(rig, SBX_INPUT_BYTES, "a", 1);
+  rig_input(rig, SBX_INPUT_BYTES, "b", 1);
+  rig->log.len = 0;
+  return s;
+}
+
+static void test_input_refused(void** state) {
+  struct rig rig;
+  struct sbx_service_state* s = start_with_input(&rig, *(size_t*) *state);
+
   rig_answer(&rig, 500, "{\"code\":\"internal\",\"message\":\"broken pipe\"}");
   rig_input(&rig, SBX_INPUT_BYTES, "c", 1);
   rig_expect(&rig, "emit 11 \nemit 11 \n"); /* none of it is written */
@@ -665,15 +673,9 @@ static void test_input_refused(void** state) {
 
 /* Bytes are over, and others may come; an end nobody would tell ends it. */
 static void test_input_denied(void** state) {
-  struct sbx_start_spec spec = echo_spec;
-  struct sbx_service_state* s = open_running("0.6.10");
   struct rig rig;
+  struct sbx_service_state* s = start_with_input(&rig, *(size_t*) *state);
 
-  spec.stdin_pipe = true;
-  start_process(&rig, s, &spec, *(size_t*) *state);
-  rig_input(&rig, SBX_INPUT_BYTES, "a", 1);
-  rig_input(&rig, SBX_INPUT_BYTES, "b", 1);
-  rig.log.len = 0;
   rig_answer(&rig, 401, "{\"code\":\"unauthenticated\"}");
   rig_expect(&rig, "emit 12 \\02\\00\\00\\00\\16\\fc\\ff\\ff\n");
   rig_input(&rig, SBX_INPUT_BYTES, "c", 1);

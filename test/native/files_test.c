@@ -201,15 +201,27 @@ static void ids_of_the_owner(void** state) {
   assert_content(s, "theirs", "1");
 }
 
-static void full_disk(void** state) {
-  struct scratch* s = *state;
+/* A disk of `size` at m, with a file f and one of two names, a and b. */
+static void small_disk(struct scratch* s, const char* size) {
   char script[512];
   if (geteuid() != 0) skip();
   shell(s, "mkdir m");
-  snprintf(script, sizeof(script), "mount -t tmpfs -o size=1m none %s/m",
+  snprintf(script, sizeof(script), "mount -t tmpfs -o size=%s none %s/m", size,
            s->path);
   if (system(script) != 0) skip();
   shell(s, "printf old > m/f; printf old > m/a; ln m/a m/b");
+}
+
+/* What it held before is whole, and nothing else is there. */
+static void assert_small_disk_kept(struct scratch* s) {
+  assert_content(s, "m/f", "old");
+  assert_content(s, "m/b", "old");
+  shell(s, "test \"$(ls -A m | tr '\\n' ' ')\" = 'a b f '; umount m");
+}
+
+static void full_disk(void** state) {
+  struct scratch* s = *state;
+  small_disk(s, "1m");
   size_t len = 4 << 20;
   char* big = calloc(1, len);
   const char* targets[] = {"m/f", "m/a", "m/new"};
@@ -223,9 +235,7 @@ static void full_disk(void** state) {
     assert_int_equal(code_of(s, r), SBX_E_IO);
   }
   free(big);
-  assert_content(s, "m/f", "old");
-  assert_content(s, "m/b", "old");
-  shell(s, "test \"$(ls -A m | tr '\\n' ' ')\" = 'a b f '; umount m");
+  assert_small_disk_kept(s);
 }
 
 static void text_over_other_bytes(void** state) {
@@ -469,19 +479,12 @@ static void large_copies(void** state) {
 
 static void large_copy_to_a_full_disk(void** state) {
   struct scratch* s = *state;
-  char script[512];
-  if (geteuid() != 0) skip();
-  shell(s, "mkdir m; seq 6000000 | head -c 40004567 > big");
-  snprintf(script, sizeof(script), "mount -t tmpfs -o size=36m none %s/m",
-           s->path);
-  if (system(script) != 0) skip();
-  shell(s, "printf old > m/f; printf old > m/a; ln m/a m/b");
+  small_disk(s, "36m");
+  shell(s, "seq 6000000 | head -c 40004567 > big");
   const char* targets[] = {"m/f", "m/a", "m/new"};
   for (size_t i = 0; i < 3; i++)
     assert_int_equal(pair(s, COPY, "big", targets[i], 0), SBX_E_IO);
-  assert_content(s, "m/f", "old");
-  assert_content(s, "m/b", "old");
-  shell(s, "test \"$(ls -A m | tr '\\n' ' ')\" = 'a b f '; umount m");
+  assert_small_disk_kept(s);
 }
 
 static void impossible_moves_lose_nothing(void** state) {
