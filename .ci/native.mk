@@ -99,15 +99,29 @@ check: $(PROGRAMS) helpers
 
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
-fuzz_sources = $(shell sed -n 's|^// sources: ||p' $(1))
+# Linked from one library: what a target needs is the linker's to find.
+FUZZ_CFLAGS := -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -g -O1 $(INCLUDES)
+FUZZ_OBJECTS := $(SOURCES:%.c=$(OUT)/fuzz/%.o)
+FUZZ_DEP_OBJECTS := $(DEP_SOURCES:$(DEPS)/%.c=$(OUT)/fuzz/deps/%.o)
+FUZZ_SAN := address,undefined
 
-.SECONDEXPANSION:
-$(OUT)/fuzz/%: test/fuzz/%.c $$(call fuzz_sources,test/fuzz/$$*.c) \
-  $(wildcard native/*.h native/*/*.h test/fuzz/*.h) test/native/cuts.h | $(DEPS_HERE)
+$(OUT)/fuzz/deps/%.o: $(DEPS)/%.c .ci/native.mk
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -g -O1 -I. $(INCLUDES) $(DEP_FLAGS) \
-	  -fsanitize=fuzzer,address,undefined $< \
-	  $(call fuzz_sources,$<) -luv -o $@
+	$(FUZZ_CC) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) $(DEP_FLAGS) -w -c $< -o $@
+
+$(OUT)/fuzz/%.o: %.c .ci/native.mk | $(DEPS_HERE)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
+
+$(OUT)/fuzz/providers/kit/scripts.o: $(wildcard providers/kit/shell/*.sh)
+
+$(OUT)/fuzz/libsbx.a: $(FUZZ_OBJECTS) $(FUZZ_DEP_OBJECTS) $(OUT)/launcher_blob.o
+	@rm -f $@
+	ar rcs $@ $^
+
+$(OUT)/fuzz/%: test/fuzz/%.c $(OUT)/fuzz/libsbx.a .ci/native.mk
+	$(FUZZ_CC) $(FUZZ_CFLAGS) -I. -fsanitize=fuzzer,$(FUZZ_SAN) -MMD -MP $< \
+	  $(OUT)/fuzz/libsbx.a -luv -o $@
 
 # Leaks are LeakSanitizer's: gcc's analyzer loses pointers that are stored
 # through an index.
@@ -118,4 +132,4 @@ analyze: | $(DEPS_HERE)
 
 
 .PHONY: all helpers check fuzz analyze
--include $(OBJECTS:.o=.d) $(PROGRAMS:=.d)
+-include $(OBJECTS:.o=.d) $(PROGRAMS:=.d) $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%.d)

@@ -8,6 +8,7 @@
 #include "exchange.h"
 #include "options.h"
 #include "process.h"
+#include "reader.h"
 #include "sandbox.h"
 #include "transport.h"
 
@@ -72,28 +73,6 @@ Napi::Error MakeError(Napi::Env env, const sbx_error& error) {
 
 void Throw(Napi::Env env, const sbx_error& error) {
   MakeError(env, error).ThrowAsJavaScriptException();
-}
-
-bool ReadText(Napi::Value value, const char* what, std::string* out) {
-  if (value.IsString()) {
-    *out = value.As<Napi::String>().Utf8Value();
-    return true;
-  }
-  sbx_error error = {};
-  sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "", "%s must be a string", what);
-  Throw(value.Env(), error);
-  return false;
-}
-
-// Not through ArrayBuffer(): Node 22.13 has none for shared memory.
-bool ReadBytes(Napi::Value value, const char** bytes, size_t* len) {
-  if (!value.IsTypedArray()) return false;
-  void* data = nullptr;
-  napi_status status = napi_get_typedarray_info(
-      value.Env(), value, nullptr, nullptr, &data, nullptr, nullptr);
-  *bytes = static_cast<const char*>(data);
-  *len = value.As<Napi::TypedArray>().ByteLength();
-  return status == napi_ok;
 }
 
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len) {

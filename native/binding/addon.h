@@ -51,12 +51,6 @@ Addon* GetAddon(Napi::Env env);
 Napi::Error MakeError(Napi::Env env, const sbx_error& error);
 void Throw(Napi::Env env, const sbx_error& error);
 
-// The value must be a string; otherwise throws invalid_input and is false.
-bool ReadText(Napi::Value value, const char* what, std::string* out);
-
-// The bytes of a Uint8Array or another view, also of shared memory.
-bool ReadBytes(Napi::Value value, const char** bytes, size_t* len);
-
 // Text of any bytes; broken UTF-8 becomes U+FFFD. Empty, with an exception
 // pending, where V8 has no string of that length.
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len);

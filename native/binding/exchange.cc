@@ -1,7 +1,7 @@
 // NativeHttp.open and what an exchange reports.
 #include "exchange.h"
 
-#include "names.h"
+#include "reader.h"
 
 namespace sbx {
 
@@ -74,16 +74,11 @@ void on_end(void* data, const sbx_error* error) {
   });
 }
 
-const char* TextOf(Napi::Object object, const char* name, std::string* store) {
-  Napi::Value value = object.Get(name);
+// NULL without a text.
+const char* Keep(Napi::Value value, std::string* store) {
   if (!value.IsString()) return nullptr;
-  *store = value.As<Napi::String>().Utf8Value();
+  *store = TextOf(value);
   return store->c_str();
-}
-
-double NumberOf(Napi::Object object, const char* name, double otherwise) {
-  Napi::Value value = object.Get(name);
-  return value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : otherwise;
 }
 
 // The engine may be calling it just now: its memory goes in a later turn.
@@ -122,11 +117,11 @@ Napi::Function Http::Define(Napi::Env env) {
 
 Http::Http(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<Http>(info), addon_(GetAddon(info.Env())) {
-  Napi::Object options = info[0].As<Napi::Object>();
+  Reader options(info[0]);
   std::string ca, proxy;
   sbx_http_settings settings = {};
-  settings.ca_file = TextOf(options, "caFile", &ca);
-  settings.proxy = TextOf(options, "proxy", &proxy);
+  settings.ca_file = Keep(options.Get("caFile"), &ca);
+  settings.proxy = Keep(options.Get("proxy"), &proxy);
   settings.provider = "HTTP";
   settings.host = addon_->http_host.ops ? &addon_->http_host : nullptr;
   if (sbx_http_new(addon_->loop, &settings, &http_)) http_ = nullptr;
@@ -158,21 +153,21 @@ void ShutHttps(Addon* addon) {
 }
 
 HttpCall* Http::Find(Napi::Value id) {
-  auto found = calls_.find(id.As<Napi::Number>().Uint32Value());
+  auto found = calls_.find(Uint32Of(id));
   return found == calls_.end() ? nullptr : found->second;
 }
 
 Napi::Value Http::Open(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  Napi::Object options = info[0].As<Napi::Object>();
+  Reader options(info[0]);
   std::string method, url;
   Names headers;
   const char* bytes = nullptr;
   size_t len = 0;
   sbx_error error = {};
   sbx_http_request request = {};
-  request.method = TextOf(options, "method", &method);
-  request.url = TextOf(options, "url", &url);
+  request.method = Keep(options.Get("method"), &method);
+  request.url = Keep(options.Get("url"), &url);
   if (!headers.Read(options.Get("headers"), "a header")) return env.Undefined();
   request.headers = headers.pointers.data();
   request.headers_len = headers.pointers.size();
@@ -180,11 +175,12 @@ Napi::Value Http::Open(const Napi::CallbackInfo& info) {
     request.body = bytes;
     request.body_len = len;
   }
-  request.stream_len = static_cast<int64_t>(NumberOf(options, "streamLength", -1));
-  request.flags = static_cast<unsigned>(NumberOf(options, "flags", 0));
-  request.head_ms = static_cast<uint64_t>(NumberOf(options, "headMs", 0));
-  request.idle_ms = static_cast<uint64_t>(NumberOf(options, "idleMs", 0));
-  request.max_body = static_cast<uint64_t>(NumberOf(options, "maxBody", 0));
+  request.stream_len = static_cast<int64_t>(NumberOf(options.Get("streamLength"), -1));
+  request.flags = Uint32Of(options.Get("flags"));
+  request.head_ms = static_cast<uint64_t>(NumberOf(options.Get("headMs"), 0));
+  request.idle_ms = static_cast<uint64_t>(NumberOf(options.Get("idleMs"), 0));
+  request.max_body = static_cast<uint64_t>(NumberOf(options.Get("maxBody"), 0));
+  if (!options.Ok()) return env.Undefined();
   if (!http_ || !request.method || !request.url) {
     sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "http",
                   "an open NativeHttp, a method and a url are needed");
@@ -210,7 +206,7 @@ Napi::Value Http::Send(const Napi::CallbackInfo& info) {
   if (!call || !ReadBytes(info[1], &bytes, &len)) {
     return Napi::Boolean::New(info.Env(), false);
   }
-  int rc = sbx_exchange_send(call->exchange, bytes, len, info[2].ToBoolean());
+  int rc = sbx_exchange_send(call->exchange, bytes, len, IsTrue(info[2]));
   return Napi::Boolean::New(info.Env(), rc == 0);
 }
 
@@ -221,7 +217,7 @@ void Http::FinishBody(const Napi::CallbackInfo& info) {
 
 void Http::Pause(const Napi::CallbackInfo& info) {
   HttpCall* call = Find(info[0]);
-  if (call) sbx_exchange_pause(call->exchange, info[1].ToBoolean());
+  if (call) sbx_exchange_pause(call->exchange, IsTrue(info[1]));
 }
 
 void Http::End(const Napi::CallbackInfo& info) {

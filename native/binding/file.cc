@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "names.h"
+#include "reader.h"
 
 namespace sbx {
 
@@ -140,11 +140,9 @@ Napi::Value Queue(Napi::Env env, std::unique_ptr<FileCall> call,
   return Answer(env, *call, &error, &none);
 }
 
-// A count; anything that is none is 0.
-uint64_t Number(Napi::Object options, const char* name, uint64_t most) {
-  Napi::Value value = options.Get(name);
-  if (!value.IsNumber()) return 0;
-  double number = value.As<Napi::Number>().DoubleValue();
+// Anything that is no count is 0.
+uint64_t Count(Napi::Value value, uint64_t most) {
+  double number = NumberOf(value, 0);
   if (!(number > 0)) return 0;
   return number < static_cast<double>(most) ? static_cast<uint64_t>(number)
                                             : most;
@@ -162,7 +160,7 @@ void ReadData(FileCall* call, Napi::Value value) {
     }
     call->data.assign(bytes, len);
   } else if (value.IsString()) {
-    call->data = value.As<Napi::String>().Utf8Value();
+    call->data = TextOf(value);
   } else {
     return;
   }
@@ -170,19 +168,19 @@ void ReadData(FileCall* call, Napi::Value value) {
   call->request.data_len = call->data.size();
 }
 
-// False with an exception pending.
-bool ReadRequestOptions(FileCall* call, Napi::Object options) {
+// False if that failed: see Reader::Ok.
+bool ReadRequestOptions(FileCall* call, Reader& options) {
   sbx_file_request& request = call->request;
-  request.flags = static_cast<unsigned>(Number(options, "flags", UINT32_MAX));
+  request.flags = Uint32Of(options.Get("flags"));
   request.flags |= SBX_FILE_BARE;
-  request.mode = static_cast<uint32_t>(Number(options, "mode", 07777));
-  request.max_depth = static_cast<uint32_t>(Number(options, "maxDepth", UINT32_MAX));
-  request.max_bytes = Number(options, "maxBytes", uint64_t{1} << 53);
+  request.mode = static_cast<uint32_t>(Count(options.Get("mode"), 07777));
+  request.max_depth = static_cast<uint32_t>(Count(options.Get("maxDepth"), UINT32_MAX));
+  request.max_bytes = Count(options.Get("maxBytes"), uint64_t{1} << 53);
   Napi::Value expected = options.Get("expectedMtime");
   if (expected.IsNumber()) {
     request.expected_mtime_ms = expected.As<Napi::Number>().Int64Value();
   }
-  call->text = options.Get("text").ToBoolean();
+  call->text = IsTrue(options.Get("text"));
   if (call->text && (!request.max_bytes || request.max_bytes > kTextLimit)) {
     request.max_bytes = kTextLimit;
   }
@@ -195,7 +193,7 @@ bool ReadRequestOptions(FileCall* call, Napi::Object options) {
   request.extensions_len = call->extensions.pointers.size();
   request.prune = call->prune.pointers.data();
   request.prune_len = call->prune.pointers.size();
-  return true;
+  return options.Ok();
 }
 
 // 0, or a negative code and `error`.
@@ -203,7 +201,7 @@ int ReadCall(FileCall* call, const Napi::CallbackInfo& info,
              sbx_sandbox* sandbox, int scope, sbx_error* error) {
   int rc = 0;
   call->request.verb =
-      static_cast<sbx_file_verb>(info[1].As<Napi::Number>().Int32Value());
+      static_cast<sbx_file_verb>(Uint32Of(info[1]));
   call->path = ReadPath(sandbox, scope, call->path, error, &rc);
   if (rc) return rc;
   call->request.path = call->path.c_str();
@@ -213,7 +211,7 @@ int ReadCall(FileCall* call, const Napi::CallbackInfo& info,
   return rc;
 }
 
-// What must be of the right type; false with an exception pending.
+// What must be of the right type; false if it is not, or could not be read.
 bool ReadArguments(FileCall* call, const Napi::CallbackInfo& info) {
   if (!info[0].IsNumber() || !info[1].IsNumber()) {
     Napi::TypeError::New(info.Env(), "scope and verb must be numbers")
@@ -223,7 +221,7 @@ bool ReadArguments(FileCall* call, const Napi::CallbackInfo& info) {
   call->request.expected_mtime_ms = INT64_MIN;
   if (!ReadText(info[2], "path", &call->path)) return false;
   if (!info[3].IsObject()) return true;
-  auto options = info[3].As<Napi::Object>();
+  Reader options(info[3]);
   Napi::Value to = options.Get("to");
   call->has_to = !to.IsUndefined();
   return ReadRequestOptions(call, options) &&
@@ -238,7 +236,7 @@ Napi::Value RequestFile(const Napi::CallbackInfo& info, sbx_sandbox* sandbox) {
   sbx_file_result result = {};
   auto call = std::make_unique<FileCall>();
   if (!ReadArguments(call.get(), info)) return env.Undefined();
-  int scope = info[0].As<Napi::Number>().Int32Value();
+  int scope = static_cast<int>(Uint32Of(info[0]));
   if (ReadCall(call.get(), info, sandbox, scope, &error)) {
     // A path that leaves is not there, for the one verb that never fails.
     bool exists = call->request.verb == SBX_FILE_EXISTS;

@@ -1,6 +1,6 @@
 #include "network.h"
 
-#include <vector>
+#include "reader.h"
 
 namespace sbx {
 
@@ -33,7 +33,7 @@ Napi::Value ExposePort(const Napi::CallbackInfo& info, Addon* addon,
   }
   auto* operation = new Operation(addon, "expose");
   Napi::Value promise = operation->deferred.Promise();
-  sandbox->provider->expose(sandbox, info[0].ToNumber().Uint32Value(),
+  sandbox->provider->expose(sandbox, Uint32Of(info[0]),
                             on_exposed, operation);
   return promise;
 }
@@ -57,13 +57,9 @@ Napi::Value SetNetwork(const Napi::CallbackInfo& info, Addon* addon,
         .ThrowAsJavaScriptException();
     return env.Undefined();
   }
-  Napi::Array list = info[0].As<Napi::Array>();
-  std::vector<std::string> hosts;
-  for (uint32_t i = 0; i < list.Length(); i++) {
-    hosts.push_back(list.Get(i).ToString());
-  }
-  std::vector<const char*> texts;
-  for (const std::string& host : hosts) texts.push_back(host.c_str());
+  Names hosts;
+  if (!hosts.Read(info[0], "each host")) return env.Undefined();
+  const std::vector<const char*>& texts = hosts.pointers;
   if (provider->request_network) {
     auto* operation = new Operation(addon, "setNetwork");
     Napi::Value promise = operation->deferred.Promise();

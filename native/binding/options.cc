@@ -1,20 +1,23 @@
 #include "options.h"
 
+#include "reader.h"
+
 namespace sbx {
 
 static int AddList(sbx_options* options, const std::string& name,
-                   Napi::Array list) {
+                   Napi::Value list) {
+  Names names;
+  if (!names.Read(list, name.c_str())) return UV_EINVAL;
   int rc = sbx_options_add_item(options, name.c_str(), nullptr, 0);
-  for (uint32_t i = 0; !rc && i < list.Length(); i++) {
-    std::string item;
-    if (!ReadText(list.Get(i), name.c_str(), &item)) return UV_EINVAL;
+  for (size_t i = 0; !rc && i < names.items.size(); i++) {
+    const std::string& item = names.items[i];
     rc = sbx_options_add_item(options, name.c_str(), item.data(), item.size());
   }
   return rc;
 }
 
 static int AddObject(sbx_options* options, const std::string& prefix,
-                     Napi::Object object);
+                     Napi::Value object);
 
 static int AddValue(sbx_options* options, const std::string& name,
                     Napi::Value value) {
@@ -26,31 +29,31 @@ static int AddValue(sbx_options* options, const std::string& name,
     return sbx_options_add_number(options, name.c_str(),
                                   value.As<Napi::Number>().DoubleValue());
   }
-  if (value.IsArray()) return AddList(options, name, value.As<Napi::Array>());
-  if (value.IsObject()) {
-    return AddObject(options, name + ".", value.As<Napi::Object>());
-  }
+  if (value.IsArray()) return AddList(options, name, value);
+  if (value.IsObject()) return AddObject(options, name + ".", value);
   std::string text;
   if (!ReadText(value, name.c_str(), &text)) return UV_EINVAL;
   return sbx_options_add_string(options, name.c_str(), text.data(), text.size());
 }
 
 static int AddObject(sbx_options* options, const std::string& prefix,
-                     Napi::Object object) {
-  Napi::Array names = object.GetPropertyNames();
+                     Napi::Value object) {
+  Reader reader(object);
+  Names names;
+  if (!names.Read(reader.PropertyNames(), "an option's name")) return UV_EINVAL;
   int rc = 0;
-  for (uint32_t i = 0; !rc && i < names.Length(); i++) {
-    std::string name = names.Get(i).As<Napi::String>();
-    rc = AddValue(options, prefix + name, object.Get(name));
+  for (size_t i = 0; !rc && reader.Ok() && i < names.items.size(); i++) {
+    const std::string& name = names.items[i];
+    rc = AddValue(options, prefix + name, reader.Get(name));
   }
-  return rc;
+  return reader.Ok() ? rc : UV_EINVAL;
 }
 
 sbx_options* ReadOptions(Napi::Value value) {
   sbx_options* options = nullptr;
   int rc = sbx_options_new(&options);
   if (!rc && value.IsObject()) {
-    rc = AddObject(options, "", value.As<Napi::Object>());
+    rc = AddObject(options, "", value);
   }
   if (!rc) return options;
   sbx_options_free(options);

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "names.h"
-
 namespace sbx {
 
 namespace {
@@ -12,27 +10,20 @@ constexpr size_t kDefaultRetain = 1 << 20;
 constexpr uint64_t kDefaultGrace = 2000;
 
 uint64_t Milliseconds(Napi::Value value, uint64_t fallback) {
-  if (!value.IsNumber()) return fallback;
-  double ms = value.As<Napi::Number>().DoubleValue();
+  double ms = NumberOf(value, static_cast<double>(fallback));
   if (!(ms > 0)) return 0;
   return ms > 9e15 ? 0 : static_cast<uint64_t>(std::ceil(ms));
 }
 
 size_t Retain(Napi::Value value) {
-  if (!value.IsNumber()) return kDefaultRetain;
-  double bytes = value.As<Napi::Number>().DoubleValue();
+  double bytes = NumberOf(value, kDefaultRetain);
   if (!(bytes > 0)) return 0;
   if (bytes > static_cast<double>(SBX_RETAIN_MAX)) return SBX_RETAIN_MAX;
   return static_cast<size_t>(bytes);
 }
 
-unsigned Mask(Napi::Value value) {
-  return value.IsNumber() ? value.As<Napi::Number>().Uint32Value() : 0;
-}
-
 int Stream(Napi::Value value) {
-  bool second = value.IsNumber() && value.As<Napi::Number>().Int32Value() != 0;
-  return second ? SBX_STDERR : SBX_STDOUT;
+  return Uint32Of(value) ? SBX_STDERR : SBX_STDOUT;
 }
 
 struct WriteCall {
@@ -124,7 +115,7 @@ static void Adopt(Napi::FunctionReference* reference, Napi::Value value) {
   }
 }
 
-void Process::ReadEvents(Napi::Object events) {
+void Process::ReadEvents(Reader& events) {
   Adopt(&spawned_, events.Get("onSpawn"));
   Adopt(&bytes_, events.Get("onBytes"));
   Adopt(&text_, events.Get("onText"));
@@ -140,46 +131,54 @@ void Process::DropEvents() {
 }
 
 // What a spec says beyond the command itself.
-static sbx_process_spec ReadSpec(Napi::Object spec) {
+static sbx_process_spec ReadSpec(Reader& spec) {
   sbx_process_spec native = {};
-  native.stdin_pipe = spec.Get("stdin").ToBoolean();
+  native.stdin_pipe = IsTrue(spec.Get("stdin"));
   native.timeout_ms = Milliseconds(spec.Get("timeout"), 0);
   native.grace_ms = Milliseconds(spec.Get("grace"), kDefaultGrace);
   native.retain = Retain(spec.Get("retain"));
-  native.columns = Mask(spec.Get("columns"));
-  native.rows = Mask(spec.Get("rows"));
-  native.background = spec.Get("background").ToBoolean();
+  native.columns = Uint32Of(spec.Get("columns"));
+  native.rows = Uint32Of(spec.Get("rows"));
+  native.background = IsTrue(spec.Get("background"));
   return native;
 }
 
 template <typename Launch>
-Napi::Value Process::Begin(Napi::Env env, Napi::Object spec, Napi::Value events,
+Napi::Value Process::Begin(Napi::Env env, Reader& spec, Napi::Value listeners,
                            Launch launch) {
   Napi::Object object = GetAddon(env)->process_class.New({});
-  if (env.IsExceptionPending()) return env.Undefined();
+  if (object.IsEmpty()) return env.Undefined();
   Process* self = Unwrap(object);
-  self->ReadEvents(events.ToObject());
-  self->collect_ = spec.Get("collect").ToBoolean();
+  Reader events(listeners);
+  self->ReadEvents(events);
+  unsigned masks[] = {Uint32Of(spec.Get("listenStdout")),
+                      Uint32Of(spec.Get("listenStderr"))};
+  self->collect_ = IsTrue(spec.Get("collect"));
+  if (!spec.Ok() || !events.Ok()) {
+    self->DropEvents();
+    return env.Undefined();
+  }
   self->context_ = std::make_unique<Napi::AsyncContext>(env, "process");
   sbx_process_events native = {self, on_spawn, on_bytes, on_text, on_exit};
   sbx_error error = {};
   if (launch(&native, &self->process_, &error)) {
     self->process_ = nullptr;
+    self->DropEvents();
     Throw(env, error);
     return env.Undefined();
   }
   self->running_ = true;
   self->addon_->Hold();
   self->Ref();  // until on_exit
-  sbx_process_listen(self->process_, SBX_STDOUT, Mask(spec.Get("listenStdout")));
-  sbx_process_listen(self->process_, SBX_STDERR, Mask(spec.Get("listenStderr")));
+  sbx_process_listen(self->process_, SBX_STDOUT, masks[0]);
+  sbx_process_listen(self->process_, SBX_STDERR, masks[1]);
   return object;
 }
 
 Napi::Value Process::Spawn(const Napi::CallbackInfo& info,
                            sbx_sandbox* sandbox) {
   Napi::Env env = info.Env();
-  Napi::Object spec = info[0].ToObject();
+  Reader spec(info[0]);
   Names argv;
   Names variables;
   std::string cwd;
@@ -212,8 +211,8 @@ Napi::Value Process::Attach(const Napi::CallbackInfo& info,
     Throw(env, error);
     return env.Undefined();
   }
-  uint32_t pid = info[0].ToNumber().Uint32Value();
-  Napi::Object spec = info[1].ToObject();
+  uint32_t pid = Uint32Of(info[0]);
+  Reader spec(info[1]);
   sbx_process_spec native = ReadSpec(spec);
   return Begin(env, spec, info[2],
                [&](const sbx_process_events* events, sbx_process** process,
@@ -303,12 +302,12 @@ void Process::on_exit(void* data, const sbx_process_result* result) {
 }
 
 void Process::Listen(const Napi::CallbackInfo& info) {
-  if (process_) sbx_process_listen(process_, Stream(info[0]), Mask(info[1]));
+  if (process_) sbx_process_listen(process_, Stream(info[0]), Uint32Of(info[1]));
 }
 
 void Process::Pause(const Napi::CallbackInfo& info) {
   if (process_) {
-    sbx_process_pause(process_, Stream(info[0]), info[1].ToBoolean());
+    sbx_process_pause(process_, Stream(info[0]), IsTrue(info[1]));
   }
 }
 
@@ -345,13 +344,12 @@ Napi::Value Process::End(const Napi::CallbackInfo& info) {
 
 void Process::Signal(const Napi::CallbackInfo& info) {
   if (!process_ || !info[0].IsNumber()) return;
-  sbx_process_signal(process_, info[0].As<Napi::Number>().Int32Value());
+  sbx_process_signal(process_, static_cast<int>(Uint32Of(info[0])));
 }
 
 void Process::Resize(const Napi::CallbackInfo& info) {
   if (process_) {
-    sbx_process_resize(process_, info[0].ToNumber().Uint32Value(),
-                       info[1].ToNumber().Uint32Value());
+    sbx_process_resize(process_, Uint32Of(info[0]), Uint32Of(info[1]));
   }
 }
 

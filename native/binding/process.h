@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "addon.h"
+#include "reader.h"
 
 namespace sbx {
 
@@ -37,9 +38,9 @@ class Process : public Napi::ObjectWrap<Process> {
 
   // `launch(events, process, error)` is the provider's call.
   template <typename Launch>
-  static Napi::Value Begin(Napi::Env env, Napi::Object spec, Napi::Value events,
+  static Napi::Value Begin(Napi::Env env, Reader& spec, Napi::Value listeners,
                            Launch launch);
-  void ReadEvents(Napi::Object events);
+  void ReadEvents(Reader& events);
   void DropEvents();
   Napi::Value MakeResult(Napi::Env env, const sbx_process_result& result);
   void Emit(Napi::FunctionReference& callback,

@@ -5,6 +5,7 @@
 #include "file.h"
 #include "network.h"
 #include "process.h"
+#include "reader.h"
 #include "watch.h"
 
 namespace sbx {
@@ -295,9 +296,9 @@ static void on_snapshot(void* arg, const sbx_error* error,
 Napi::Value Sandbox::Snapshot(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!Usable(env, "snapshot")) return env.Undefined();
-  auto verb = static_cast<sbx_snapshot_verb>(info[0].ToNumber().Int32Value());
-  std::string store = info[1].ToString();
-  std::string id = info[2].IsString() ? std::string(info[2].ToString()) : "";
+  auto verb = static_cast<sbx_snapshot_verb>(Uint32Of(info[0]));
+  std::string store = TextOf(info[1]);
+  std::string id = TextOf(info[2]);
   sbx_error error = {};
   auto* operation = new Operation(state_->addon, "snapshot");
   Napi::Value promise = operation->deferred.Promise();
@@ -315,7 +316,7 @@ Napi::Value Sandbox::UseLayer(const Napi::CallbackInfo& info) {
   if (!state_->sandbox->provider->use_layer) {
     return Napi::Boolean::New(env, false);
   }
-  std::string path = info[0].IsString() ? std::string(info[0].ToString()) : "";
+  std::string path = TextOf(info[0]);
   int rc = state_->sandbox->provider->use_layer(
       state_->sandbox, info[0].IsString() ? path.c_str() : nullptr);
   return Napi::Boolean::New(env, rc == 0);
@@ -328,8 +329,7 @@ Napi::Value Sandbox::Expose(const Napi::CallbackInfo& info) {
 
 void Sandbox::Unexpose(const Napi::CallbackInfo& info) {
   if (!state_ || !state_->sandbox->provider->unexpose) return;
-  state_->sandbox->provider->unexpose(state_->sandbox,
-                                      info[0].ToNumber().Uint32Value());
+  state_->sandbox->provider->unexpose(state_->sandbox, Uint32Of(info[0]));
 }
 
 Napi::Value Sandbox::SetNetwork(const Napi::CallbackInfo& info) {
@@ -346,7 +346,7 @@ void Sandbox::OnDenied(const Napi::CallbackInfo& info) {
 void Sandbox::SetSecret(const Napi::CallbackInfo& info) {
   if (!Usable(info.Env(), "open")) return;
   auto set = state_->sandbox->provider->set_secret;
-  std::string secret = info[0].IsString() ? std::string(info[0].ToString()) : "";
+  std::string secret = TextOf(info[0]);
   sbx_error error = {};
   if (set && set(state_->sandbox, secret.c_str(), &error)) {
     Throw(info.Env(), error);

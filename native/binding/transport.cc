@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "reader.h"
+
 namespace sbx {
 
 namespace {
@@ -57,7 +59,7 @@ void Queue(Carry* x) {
 // ---- from JavaScript ----
 
 void ReportLine(Carry* x, Napi::Value value) {
-  std::string line = value.As<Napi::String>().Utf8Value();
+  std::string line = TextOf(value);
   x->events.on_line(x->events.data, line.data(), line.size());
 }
 
@@ -87,12 +89,12 @@ void ReportDone(Carry* x, const Napi::CallbackInfo& info) {
     x->events.on_done(x->events.data, nullptr);
     return;
   }
-  std::string text = info[4].ToString();
+  std::string text = TextOf(info[4]);
   sbx_failure failure = {};
   failure.kind =
-      static_cast<sbx_failure_kind>(info[1].As<Napi::Number>().Int32Value());
-  failure.sys = info[2].As<Napi::Number>().Int32Value();
-  failure.sent = info[3].ToBoolean();
+      static_cast<sbx_failure_kind>(Uint32Of(info[1]));
+  failure.sys = static_cast<int>(Uint32Of(info[2]));
+  failure.sent = IsTrue(info[3]);
   failure.text = text.c_str();
   x->events.on_done(x->events.data, &failure);
 }
@@ -104,7 +106,7 @@ Napi::Value Emit(const Napi::CallbackInfo& info) {
     return Napi::Number::New(info.Env(), 0);
   }
   x->refs++;
-  switch (info[0].As<Napi::Number>().Int32Value()) {
+  switch (Uint32Of(info[0])) {
     case kOpen: x->events.on_open(x->events.data); break;
     case kLine: ReportLine(x, info[1]); break;
     case kBytes: result = ReportBytes(x, info[1]); break;
@@ -250,7 +252,6 @@ int Open(void* lender, const sbx_transport_config* config, sbx_transport** out,
   auto* addon = static_cast<Addon*>(lender);
   Napi::Env env = addon->env;
   Napi::HandleScope scope(env);
-  Napi::Object host = addon->http_lender.Value();
   Napi::Value file = config->ca_file ? Napi::String::New(env, config->ca_file)
                                      : env.Undefined();
   Napi::Value pem =
@@ -258,14 +259,15 @@ int Open(void* lender, const sbx_transport_config* config, sbx_transport** out,
           ? Napi::Value(Napi::String::New(
                 env, static_cast<const char*>(config->ca_pem), config->ca_len))
           : env.Undefined();
-  Napi::Value made =
-      host.Get("open").As<Napi::Function>().Call(host, {file, pem});
-  if (env.IsExceptionPending()) {
-    std::string text = env.GetAndClearPendingException().Message();
+  napi_value made = Call(env, addon->http_lender, "open", {file, pem});
+  if (!made) {
+    std::string text = env.IsExceptionPending()
+                           ? env.GetAndClearPendingException().Message()
+                           : "this thread is about to end";
     return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, "http",
                          "Node's own HTTP cannot be set up: %s", text.c_str());
   }
-  auto* t = new Transport(addon, made.As<Napi::Object>());
+  auto* t = new Transport(addon, Napi::Object(env, made));
   uv_timer_init(config->loop, &t->kick);
   uv_unref(reinterpret_cast<uv_handle_t*>(&t->kick));
   t->kick.data = t;
@@ -349,13 +351,10 @@ const char* Roots(void* lender, size_t* len) {
   auto* addon = static_cast<Addon*>(lender);
   Napi::Env env = addon->env;
   Napi::HandleScope scope(env);
-  Napi::Object host = addon->http_lender.Value();
-  Napi::Value text = host.Get("roots").As<Napi::Function>().Call(host, {});
-  if (env.IsExceptionPending()) {
-    env.GetAndClearPendingException();
-    return nullptr;
-  }
-  addon->http_roots = text.ToString();
+  napi_value text = Call(env, addon->http_lender, "roots", {});
+  if (env.IsExceptionPending()) env.GetAndClearPendingException();
+  if (!text) return nullptr;
+  addon->http_roots = TextOf(Napi::Value(env, text));
   *len = addon->http_roots.size();
   return addon->http_roots.c_str();
 }

@@ -1,6 +1,7 @@
 #include "watch.h"
 
 #include "file.h"
+#include "reader.h"
 
 namespace sbx {
 
@@ -78,6 +79,20 @@ void on_collected(Napi::Env, Watch* watch) {
   if (!watch->sandbox) delete watch;
 }
 
+bool ReadListeners(Watch* watch, Napi::Value object) {
+  Reader events(object);
+  const std::pair<const char*, Napi::FunctionReference*> all[] = {
+      {"onReady", &watch->ready},
+      {"onChange", &watch->changed},
+      {"onEnd", &watch->ended}};
+  for (const auto& [name, reference] : all) {
+    Napi::Value function = events.Get(name);
+    if (!function.IsFunction()) return false;
+    *reference = Napi::Persistent(function.As<Napi::Function>());
+  }
+  return true;
+}
+
 Napi::Value Hand(Napi::Env env, Watch* watch) {
   watch->held = true;
   Napi::Function end = Napi::Function::New(env, End, "end", watch);
@@ -99,14 +114,18 @@ Napi::Value WatchFolder(const Napi::CallbackInfo& info, Addon* addon,
     Throw(env, error);
     return env.Undefined();
   }
-  int scope = info[0].ToNumber().Int32Value();
+  int scope = static_cast<int>(Uint32Of(info[0]));
   if (!ReadText(info[1], "path", &text)) return env.Undefined();
   std::string path = ReadPath(sandbox, scope, text, &error, &rc);
   auto* watch = new Watch(addon, sandbox);
+  if (!ReadListeners(watch, info[3])) {
+    delete watch;
+    return env.Undefined();
+  }
   sbx_watch_events events = {watch, on_ready, on_change, on_end};
   if (!rc) {
     rc = sandbox->provider->watch(sandbox, scope, path.c_str(),
-                                  info[2].ToBoolean(), &events, &watch->native,
+                                  IsTrue(info[2]), &events, &watch->native,
                                   &error);
   }
   if (rc) {
@@ -114,11 +133,6 @@ Napi::Value WatchFolder(const Napi::CallbackInfo& info, Addon* addon,
     Throw(env, error);
     return env.Undefined();
   }
-  Napi::Object object = info[3].ToObject();
-  watch->ready = Napi::Persistent(object.Get("onReady").As<Napi::Function>());
-  watch->changed =
-      Napi::Persistent(object.Get("onChange").As<Napi::Function>());
-  watch->ended = Napi::Persistent(object.Get("onEnd").As<Napi::Function>());
   addon->Hold();
   return Hand(env, watch);
 }

@@ -1,4 +1,3 @@
-// sources: native/network/allow_list.c native/network/address.c native/network/host_check.c native/error.c
 /* The first line is an entry, the rest a host: no entry but "*" allows a host
  * that does not end with it, and a clean host cleans to itself. */
 #include <stdint.h>

@@ -1,4 +1,3 @@
-// sources: native/archive/tar_read.c
 /* The parser of archives: bytes cut anywhere give the same entries, no name
  * leads outside, and no data lies outside its file. */
 #include "archive.h"

@@ -1,4 +1,3 @@
-// sources: native/parse/base64.c
 /* Base64: any cut gives the same bytes; what is encoded is decoded as it was;
  * strict text is what the encoder would write. */
 #include "base64.h"

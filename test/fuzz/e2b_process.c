@@ -1,4 +1,3 @@
-// sources: providers/remote/request.c providers/remote/answer.c providers/remote/unary.c providers/e2b/e2b.c providers/e2b/request.c providers/e2b/find.c providers/e2b/life.c providers/e2b/create.c providers/e2b/process.c providers/e2b/exit.c providers/e2b/files.c providers/e2b/snapshot.c providers/e2b/watch.c providers/e2b/network.c native/parse/json.c native/parse/json_scan.c native/parse/json_get.c native/parse/json_error.c native/parse/json_write.c native/parse/fault.c native/parse/envelope.c native/parse/base64.c native/http/url.c native/text.c native/utf8.c native/error.c native/options.c native/network/address.c native/network/allow_list.c native/http/head.c build/deps/cjson/cJSON.c
 /* Whatever a sandbox streams: the machine ends once, and is the same however
  * the bytes are cut. The first byte says what comes when; then lines become
  * messages, or all bytes are the stream as they are. */

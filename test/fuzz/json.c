@@ -1,4 +1,3 @@
-// sources: native/parse/json.c native/parse/json_scan.c native/parse/json_get.c native/parse/json_error.c native/parse/json_write.c native/parse/base64.c native/parse/fault.c native/text.c native/utf8.c native/error.c build/deps/cjson/cJSON.c
 /* JSON: what is accepted comes out as valid UTF-8, what the writer makes of it is
  * read back as the same, and no error quotes what looks like JSON. */
 #include <stdint.h>

@@ -1,4 +1,3 @@
-// sources: providers/kit/kit.c providers/kit/answer.c providers/kit/command.c providers/kit/job.c providers/kit/list.c providers/kit/run.c providers/kit/scripts.c native/files/files.c native/files/copy.c native/files/folder.c native/files/gather.c native/files/list.c native/files/literal.c native/files/move.c native/files/read.c native/files/write.c native/files/listing.c native/files/tree.c native/files/resolve.c native/files/replace.c native/files/root.c native/files/stat.c native/remove.c native/utf8.c native/parse/base64.c native/error.c native/files/cached.c
 /* Answers of the remote kit: any cut gives the same, nothing leads outside. */
 #include "kit.h"
 

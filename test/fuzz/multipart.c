@@ -1,4 +1,3 @@
-// sources: native/parse/multipart.c native/text.c native/utf8.c
 /* Multipart bodies: any cut gives the same parts; what is written with hostile
  * names and content is read back as one part with that content. */
 #include "multipart.h"

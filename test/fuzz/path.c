@@ -1,4 +1,3 @@
-// sources: native/path.c native/error.c
 /* A path is refused or becomes a relative one without "." or ".." parts, and
  * spelling that one again gives the same. */
 #include <stdint.h>

@@ -1,4 +1,3 @@
-// sources: native/network/proxy_http.c native/network/allow_list.c native/network/address.c native/error.c
 /* A proxy request is refused, or is one for a clean host; the head that goes on
  * is one head and names that host. A longer input never takes a verdict back. */
 #include <stdint.h>

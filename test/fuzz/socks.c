@@ -1,4 +1,3 @@
-// sources: native/network/socks.c native/network/allow_list.c native/network/address.c native/error.c
 /* A SOCKS client is answered step by step; the same bytes cut in two give the
  * same answers, and a host is a clean one. */
 #include <stdint.h>

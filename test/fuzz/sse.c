@@ -1,4 +1,3 @@
-// sources: native/parse/sse.c native/parse/lines.c native/text.c native/utf8.c
 /* Server-sent events: any cut gives the same events. */
 #include "sse.h"
 

@@ -1,4 +1,3 @@
-// sources: native/http/url.c native/text.c native/utf8.c native/network/allow_list.c native/network/address.c native/error.c
 /* URLs: what is accepted is a clean host with a port, its parts lie in the text,
  * and an encoded segment and query stay what they are. */
 #include <stdint.h>

@@ -1,4 +1,3 @@
-// sources: native/utf8.c
 /* However a stream is cut, the pieces join to the stream, and the pieces of
  * valid text are valid. */
 #include <stdint.h>

@@ -1,4 +1,3 @@
-// sources: native/http/http.c native/http/ca.c native/http/error.c native/http/exchange.c native/http/head.c native/http/request.c native/http/retry.c native/http/route.c native/http/socket.c native/http/transport.c native/http/sha1.c native/parse/base64.c native/http/url.c native/network/allow_list.c native/network/address.c native/text.c native/utf8.c native/error.c build/deps/wslay/wslay_event.c build/deps/wslay/wslay_frame.c build/deps/wslay/wslay_net.c build/deps/wslay/wslay_queue.c
 /* A WebSocket whose server is hostile: any cut gives the same messages and the
  * same end, and no message is longer than was asked for. The first byte says
  * whether the upgrade is granted first; else the input is the answer to it. */
