@@ -62,15 +62,30 @@ export async function portUrl(lease, port, protocol) {
   return `${scheme === 'https' ? (secure[protocol] ?? protocol) : protocol}://${rest}`;
 }
 
+// Node's fetch() keeps what it knows of an origin for ever, and each session has
+// an origin of its own: with an agent of its own that goes with the session. Who
+// set another kind of agent for the process (a proxy's) keeps that.
+function ownAgent() {
+  const shared = globalThis[Symbol.for('undici.globalDispatcher.1')];
+  return shared?.constructor.name === 'Agent' ? { dispatcher: new shared.constructor() } : undefined;
+}
+
 /** What ports.expose() gives: { url, request(path, init) }. */
 export async function exposedPort(lease, port) {
   const { host, port: outside, url = `http://${host}:${outside}`, header } = await reach(lease, port);
+  const { fetch } = globalThis; // loads it, and with it the agent
+  let agent;
   return Object.freeze({
     url,
     // A redirect is an answer of the sandbox, which must not choose what this
     // process connects to.
     request: (path = '/', init = undefined) =>
-      fetch(checkTarget(url, path), { redirect: 'manual', ...init, ...withHeader(init, header) }),
+      fetch(checkTarget(url, path), {
+        redirect: 'manual',
+        ...(agent ??= ownAgent()),
+        ...init,
+        ...withHeader(init, header),
+      }),
   });
 }
 

@@ -1,10 +1,12 @@
 // Ports of a sandbox as URLs on this machine: who gets through, how much, and
 // what is left afterwards.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { createSandbox, isSandboxError } from 'sandbox-sdk-native';
 import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
 import { local } from 'sandbox-sdk-native/local';
@@ -220,4 +222,10 @@ test('no socket is left after many sandboxes', async () => {
   const start = count();
   for (let i = 0; i < 5; i++) await once();
   await until(() => count() <= start + 2, `${start} descriptors again`);
+});
+
+test('what fetch() knows of a port goes with its session', () => {
+  const script = fileURLToPath(new URL('../helpers/many-ports.js', import.meta.url));
+  const { stdout, stderr } = spawnSync(process.execPath, ['--expose-gc', script], { encoding: 'utf8' });
+  assert.ok(Number(stdout.trim() || NaN) < 10_000, `${stdout} bytes for each session\n${stderr}`);
 });
