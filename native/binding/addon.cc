@@ -92,8 +92,22 @@ Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len) {
   return Napi::Value();
 }
 
-void SettleWith(Napi::Env env, const Napi::Promise::Deferred& deferred,
-                Napi::Value value) {
+Deferred::Deferred(napi_env env) : env_(env) {
+  if (napi_create_promise(env, &deferred_, &promise_) == napi_ok) return;
+  deferred_ = nullptr;
+  promise_ = nullptr;
+}
+
+// A failure is of no account: nothing waits any more.
+void Deferred::Resolve(napi_value value) const {
+  if (deferred_) napi_resolve_deferred(env_, deferred_, value);
+}
+
+void Deferred::Reject(napi_value error) const {
+  if (deferred_) napi_reject_deferred(env_, deferred_, error);
+}
+
+void SettleWith(Napi::Env env, const Deferred& deferred, Napi::Value value) {
   if (!env.IsExceptionPending()) {
     deferred.Resolve(value);
     return;

@@ -55,16 +55,30 @@ void Throw(Napi::Env env, const sbx_error& error);
 // pending, where V8 has no string of that length.
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len);
 
+// A promise to settle. Not Napi::Promise::Deferred: where a worker is being
+// terminated no promise can be made, and what that one gives then is no value.
+class Deferred {
+ public:
+  explicit Deferred(napi_env env);
+  Napi::Value Promise() const { return Napi::Value(env_, promise_); }
+  void Resolve(napi_value value) const;
+  void Reject(napi_value error) const;
+
+ private:
+  napi_env env_;
+  napi_deferred deferred_ = nullptr;
+  napi_value promise_ = nullptr;  // in the scope it was made in
+};
+
 // Resolves, or rejects with what was thrown while the value was made.
-void SettleWith(Napi::Env env, const Napi::Promise::Deferred& deferred,
-                Napi::Value value);
+void SettleWith(Napi::Env env, const Deferred& deferred, Napi::Value value);
 
 // A promise, the async context it was made in, and the loop kept alive for it.
 class Operation {
  public:
   Operation(Addon* addon, const char* name)
       : addon(addon),
-        deferred(Napi::Promise::Deferred::New(addon->env)),
+        deferred(addon->env),
         context_(addon->env, name) {
     addon->Hold();
   }
@@ -84,7 +98,7 @@ class Operation {
   }
 
   Addon* const addon;
-  Napi::Promise::Deferred deferred;
+  Deferred deferred;
 
  private:
   Napi::AsyncContext context_;

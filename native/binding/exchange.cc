@@ -230,7 +230,7 @@ void Http::End(const Napi::CallbackInfo& info) {
 Napi::Value Http::Close(const Napi::CallbackInfo& info) {
   if (!http_) return info.Env().Undefined();
   auto* operation = new Operation(addon_, "NativeHttp.close");
-  Napi::Promise promise = operation->deferred.Promise();
+  Napi::Value promise = operation->deferred.Promise();
   DropAll();
   sbx_http_close(http_, on_closed, operation);
   http_ = nullptr;

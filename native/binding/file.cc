@@ -60,8 +60,12 @@ Napi::Value MakeBuffer(Napi::Env env, sbx_file_result* result) {
   size_t len = result->len;
   result->data = nullptr;
   if (len > kCopyLimit) {
-    return Napi::Buffer<char>::NewOrCopy(
-        env, data, len, [](Napi::Env, char* bytes) { std::free(bytes); });
+    napi_value lent = nullptr;
+    napi_status status = napi_create_external_buffer(
+        env, len, data, [](napi_env, void* bytes, void*) { std::free(bytes); },
+        nullptr, &lent);
+    if (status == napi_ok) return Napi::Value(env, lent);
+    if (status == napi_generic_failure) return Napi::Value();  // they are gone
   }
   Napi::Value buffer = Napi::Buffer<char>::Copy(env, data ? data : "", len);
   std::free(data);
@@ -113,7 +117,7 @@ void on_file(void* arg, const sbx_error* error, sbx_file_result* result) {
 
 Napi::Value Answer(Napi::Env env, const FileCall& call, const sbx_error* error,
                    sbx_file_result* result) {
-  auto deferred = Napi::Promise::Deferred::New(env);
+  Deferred deferred(env);
   if (error) {
     deferred.Reject(MakeError(env, *error).Value());
   } else {

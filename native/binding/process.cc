@@ -147,8 +147,8 @@ template <typename Launch>
 Napi::Value Process::Begin(Napi::Env env, Reader& spec, Napi::Value listeners,
                            Launch launch) {
   Napi::Object object = GetAddon(env)->process_class.New({});
-  if (object.IsEmpty()) return env.Undefined();
-  Process* self = Unwrap(object);
+  Process* self = object.IsEmpty() ? nullptr : Unwrap(object);
+  if (!self) return env.Undefined();  // the environment is on its way out
   Reader events(listeners);
   self->ReadEvents(events);
   unsigned masks[] = {Uint32Of(spec.Get("listenStdout")),

@@ -170,8 +170,9 @@ napi_value MakeSpec(Napi::Env env, const sbx_transfer_spec* spec) {
   return made;
 }
 
-Napi::Function MakeEmit(Napi::Env env, Carry* x) {
+Napi::Value MakeEmit(Napi::Env env, Carry* x) {
   Napi::Function emit = Napi::Function::New(env, Emit, "emit", x);
+  if (emit.IsEmpty()) return env.Undefined();
   x->refs++;
   emit.AddFinalizer([](Napi::Env, Carry* carry) { Unref(carry); }, x);
   return emit;

@@ -94,8 +94,9 @@ bool ReadListeners(Watch* watch, Napi::Value object) {
 }
 
 Napi::Value Hand(Napi::Env env, Watch* watch) {
-  watch->held = true;
   Napi::Function end = Napi::Function::New(env, End, "end", watch);
+  if (end.IsEmpty()) return env.Undefined();  // teardown ends it
+  watch->held = true;
   end.AddFinalizer(on_collected, watch);
   return end;
 }
