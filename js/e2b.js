@@ -1,4 +1,5 @@
 // The E2B provider: sandboxes at https://e2b.dev, spoken to by the addon itself.
+import { Computer } from './computer.js';
 import { invalid } from './errors.js';
 import { checkNetwork } from './network.js';
 import {
@@ -13,6 +14,7 @@ import {
   show,
 } from './options.js';
 import { Provider } from './provider.js';
+import { Secret } from './secret.js';
 
 const names = [
   'apiKey',
@@ -94,12 +96,13 @@ function checkRequestTimeout(value) {
 export function e2bIn(options, env) {
   const given = checkObject(options, 'the options of e2b()');
   checkNames(given, names, 'e2b()');
-  const secret = laterKey(given.apiKey, env);
+  const later = laterKey(given.apiKey, env);
+  const secret = later && new Secret(later, 'e2b');
   const computer = checkBoolean(given.computer, 'computer') ?? given.template === 'desktop';
   return new Provider('e2b', {
     remote: true,
     secret,
-    computer,
+    computer: computer ? Computer : undefined,
     templateMode: checkTemplateMode(given.templateMode),
     options: {
       apiKey: secret ? undefined : checkString(given.apiKey, 'apiKey'),

@@ -80,7 +80,7 @@ export function createSandbox(options) {
 async function started(owner) {
   const { lease } = owner;
   const sandbox = new Sandbox(owner);
-  lease.sdk = sandbox;
+  lease.sdk = () => sandbox;
   try {
     await owner.ensure();
   } catch (error) {

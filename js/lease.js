@@ -12,10 +12,10 @@ import {
   checkString,
   checkVariable,
   show,
+  snapshotId,
 } from './options.js';
 import { checkProvider } from './provider.js';
 import { refuseInHookOf } from './reentry.js';
-import { idOf } from './snapshots.js';
 import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
 
 /** Names of the options that both surfaces share. */
@@ -54,7 +54,7 @@ export function openLease(options, prefix) {
 function checkpointsOf({ checkpointName, seedCheckpointName }) {
   const names = { checkpointName, seedCheckpointName };
   for (const name in names) checkString(names[name], name);
-  const ids = Object.values(names).filter(name => name !== undefined).map(idOf);
+  const ids = Object.values(names).filter(name => name !== undefined).map(snapshotId);
   return ids.length > 0 ? ids : undefined;
 }
 
@@ -171,7 +171,7 @@ export class Lease {
   live = false;
   processes = new Set(); // running ones, of this lease
   watches = new Set(); // likewise
-  sdk; // what onFirstCreate gets; set by the owner
+  sdk; // () => what onFirstCreate gets; set by the owner
   onReview; // called with a warning about what was left in a directory; set by the owner
   onDenied; // called when the network policy refused a host; set by the owner
   onGone; // called when the sandbox ended by itself; set by the owner

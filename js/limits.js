@@ -1,4 +1,4 @@
-// Limits of a sandbox and sizes of terminals: checked where the user wrote them.
+// Limits of a sandbox, checked where the user wrote them.
 import { invalid } from './errors.js';
 import { checkNames, checkObject, show } from './options.js';
 
@@ -25,44 +25,4 @@ export function checkLimits(value) {
     if (!whole || limit < least || limit > most) throw invalid(`limits.${name} must be ${what}, not ${show(limit)}`);
   }
   return { ...limits };
-}
-
-const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-const inBytes = new Set(['memory', 'fileSize', 'workspaceSize', 'outputRate']);
-
-function bytesText(bytes) {
-  let value = bytes;
-  let unit = 0;
-  for (; value >= 1024 && unit < 4; unit++) value /= 1024;
-  return `${Number(value.toFixed(1))} ${units[unit]}`;
-}
-
-/** "memory 512 MiB, processes 4096" of facts, '' for none. */
-export function limitsText(facts) {
-  return Object.keys(facts)
-    .filter(key => key.startsWith('limits.') && !key.endsWith('.enforcedBy'))
-    .map(key => {
-      const name = key.slice(7);
-      const text = inBytes.has(name) ? bytesText(Number(facts[key])) : facts[key];
-      return `${name} ${text}${name === 'outputRate' ? '/s' : ''}`;
-    })
-    .join(', ');
-}
-
-function checkSide(value, name) {
-  if (Number.isInteger(value) && value >= 1 && value <= 65535) return value;
-  throw invalid(`${name} must be an integer from 1 to 65535, not ${show(value)}`);
-}
-
-/** { cols, rows } of the option `pty`, or undefined for no terminal. */
-export function checkPty(value) {
-  if (value === undefined || value === false) return undefined;
-  const { cols = 80, rows = 24, ...rest } = value === true ? {} : checkObject(value, 'pty');
-  checkNames(rest, [], 'pty: { cols, rows }');
-  return { cols: checkSide(cols, 'pty.cols'), rows: checkSide(rows, 'pty.rows') };
-}
-
-export function checkSize(cols, rows) {
-  checkSide(cols, 'cols');
-  checkSide(rows, 'rows');
 }

@@ -168,3 +168,15 @@ export function checkNames(value, known, name) {
     }
   }
 }
+
+/** A snapshot's name as its id, which may be a file's name: "a b" -> "a%20b". */
+export function snapshotId(name) {
+  if (checkString(name, 'name') === undefined) return undefined;
+  if (name === '' || name.includes('\0')) throw invalid(`name must be a string that is not empty, not ${show(name)}`);
+  const id = encodeURIComponent(name.toWellFormed()).replace(
+    /[!'()*.~]/g,
+    char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  if (id.length > 240) throw invalid(`name must have at most 240 bytes (80 outside of ASCII letters); it has ${id.length}`);
+  return id;
+}

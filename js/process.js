@@ -3,13 +3,30 @@ import { constants } from 'node:os';
 
 import { endNote, guard } from './command.js';
 import { fromNative, invalid, isSandboxError, SandboxError } from './errors.js';
-import { checkSize } from './limits.js';
-import { show } from './options.js';
+import { checkNames, checkObject, show } from './options.js';
 import { checkPiece } from './values.js';
 import { listen } from './verbs.js';
 
 const STDOUT = 0;
 const STDERR = 1;
+
+function checkSide(value, name) {
+  if (Number.isInteger(value) && value >= 1 && value <= 65535) return value;
+  throw invalid(`${name} must be an integer from 1 to 65535, not ${show(value)}`);
+}
+
+/** { cols, rows } of the option `pty`, or undefined for no terminal. */
+export function checkPty(value) {
+  if (value === undefined || value === false) return undefined;
+  const { cols = 80, rows = 24, ...rest } = value === true ? {} : checkObject(value, 'pty');
+  checkNames(rest, [], 'pty: { cols, rows }');
+  return { cols: checkSide(cols, 'pty.cols'), rows: checkSide(rows, 'pty.rows') };
+}
+
+export function checkSize(cols, rows) {
+  checkSide(cols, 'cols');
+  checkSide(rows, 'rows');
+}
 
 let unborn = 0;
 
@@ -375,4 +392,44 @@ export function resultOf(exit, stdout, stderr) {
 
 export function childResult(child) {
   return resultOf(child.exit, child.text(STDOUT), child.text(STDERR));
+}
+
+/** Background commands: [{pid, command, running, startedAt?, exitCode?}]. */
+export async function listOf(lease) {
+  const own = [...lease.processes].filter(child => child.pid !== undefined && child.command !== undefined);
+  if (!lease.native.lists) return own.map(({ pid, command }) => ({ pid, command, running: true }));
+  const list = await lease.native.list();
+  // One that has just begun may not have left its record yet.
+  const known = new Set(list.map(({ pid }) => String(pid)));
+  const fresh = own.filter(child => !known.has(child.pid) && lease.processes.has(child));
+  return list.map(({ pid, command, running, startedMs, exitCode }) => ({
+    pid: String(pid),
+    command: own.find(child => child.pid === String(pid))?.command ?? command,
+    running,
+    startedAt: new Date(startedMs),
+    ...(running || exitCode < 0 ? {} : { exitCode }),
+  })).concat(fresh.map(({ pid, command }) => ({ pid, command, running: true })));
+}
+
+/** The child of a command that this lease has, or one that another host started. */
+export async function attachTo(lease, pid, options) {
+  for (const child of lease.processes) {
+    if (child.pid !== pid) continue;
+    child.listen(0, options.onStdout);
+    child.listen(1, options.onStderr);
+    return child;
+  }
+  const found = lease.native.lists && (await lease.native.list()).find(one => String(one.pid) === pid);
+  if (!found) {
+    throw new SandboxError('not_found', `there is no process with pid ${pid}: processes.list() names those there are`, {
+      operation: 'processes.attach',
+    });
+  }
+  const { stdin, terminal } = found;
+  const size = terminal ? { columns: 80, rows: 24 } : {}; // as it was, until resize()
+  const child = new Child(lease, { retain: options.retain, stdin, ...size }, { ...options, attach: Number(pid) });
+  child.command = found.command;
+  await child.started;
+  if (child.exit?.error && !child.exit.error.ran) throw child.exit.error;
+  return child;
 }

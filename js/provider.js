@@ -9,7 +9,6 @@ import { fromNative, invalid } from './errors.js';
 import { native } from './load.js';
 import { show } from './options.js';
 import { refuseInHookOf } from './reentry.js';
-import { Secret } from './secret.js';
 import { snapshot } from './verbs.js';
 
 class Session {
@@ -251,11 +250,11 @@ export class Provider {
   #store;
 
   /** @internal */
-  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer = false } = {}) {
+  constructor(name, { options = {}, env = {}, ports = [], hostFacts, remote = false, secret, templateMode = 'archive', computer } = {}) {
     this.name = name;
     const inner = {
-      secret: secret && new Secret(secret, name),
-      computer, // sandboxes have a desktop
+      secret, // a Secret, where a function gives it
+      computer, // the class for sandboxes that have a desktop
       templateMode, // 'snapshot': by the service
       remote, // at a service, where sandboxes outlive this process
       options, // for the addon

@@ -2,7 +2,6 @@
 // every provider.
 import { posix } from 'node:path';
 
-import { Computer } from './computer.js';
 import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
 import { aborted, fromNative, invalid, SandboxError, unsupported } from './errors.js';
 import { checkDeclared, exposedPort, hostsOfPolicy } from './network.js';
@@ -17,11 +16,21 @@ import {
   checkTimeout,
   show,
 } from './options.js';
-import { Child, childResult, cutError, isNews, killOnAbort, NEVER_STARTED, resultOf, SandboxProcess } from './process.js';
+import {
+  attachTo,
+  checkPty,
+  Child,
+  childResult,
+  cutError,
+  isNews,
+  killOnAbort,
+  listOf,
+  NEVER_STARTED,
+  resultOf,
+  SandboxProcess,
+} from './process.js';
 import { Snapshots } from './snapshots.js';
-import { checkPty } from './limits.js';
 import { checkValue, gather, pieces, whole } from './values.js';
-import { checkWatch, Watch } from './watch.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -115,13 +124,14 @@ class Files {
    * is called when it ends, with an error unless it was stopped.
    */
   async watch(path, onEvent, options) {
+    const { checkWatch, Watch } = await import('./watch.js');
     checkPath(path);
     const given = checkWatch(onEvent, options);
-    const watch = await this.#watch(path, given);
+    const watch = await this.#watch(Watch, path, given);
     return Object.freeze({ stop: async () => watch.stop() });
   }
 
-  async #watch(path, given, again = true) {
+  async #watch(Watch, path, given, again = true) {
     const { lease, report } = this.#owner;
     if (!lease.live) await this.#owner.ensure();
     if (given.signal?.aborted) throw aborted('files.watch', given.signal);
@@ -132,7 +142,7 @@ class Files {
       await watch.ready;
       return watch;
     } catch (error) {
-      if (lease.noteError(error, epoch) && again) return this.#watch(path, given, false);
+      if (lease.noteError(error, epoch) && again) return this.#watch(Watch, path, given, false);
       throw fromNative(error, lease.provider.name);
     }
   }
@@ -258,7 +268,8 @@ export class Sandbox {
     });
     this.ports = Object.freeze({ expose: port => this.#expose(port) });
     /** Screen, mouse and keyboard, where the template has a desktop. */
-    if (owner.lease.provider.computer) this.computer = new Computer((command, options) => this.run(command, options));
+    const { computer: Computer } = owner.lease.provider;
+    if (Computer) this.computer = new Computer((command, options) => this.run(command, options));
     /** The workspace as it was: create(name?), restore(id), delete(id), list(). */
     this.snapshots = new Snapshots(owner);
   }
@@ -478,46 +489,6 @@ export class Sandbox {
 }
 
 const textsOf = child => [child.text(0), child.text(1)];
-
-/** Background commands: [{pid, command, running, startedAt?, exitCode?}]. */
-export async function listOf(lease) {
-  const own = [...lease.processes].filter(child => child.pid !== undefined && child.command !== undefined);
-  if (!lease.native.lists) return own.map(({ pid, command }) => ({ pid, command, running: true }));
-  const list = await lease.native.list();
-  // One that has just begun may not have left its record yet.
-  const known = new Set(list.map(({ pid }) => String(pid)));
-  const fresh = own.filter(child => !known.has(child.pid) && lease.processes.has(child));
-  return list.map(({ pid, command, running, startedMs, exitCode }) => ({
-    pid: String(pid),
-    command: own.find(child => child.pid === String(pid))?.command ?? command,
-    running,
-    startedAt: new Date(startedMs),
-    ...(running || exitCode < 0 ? {} : { exitCode }),
-  })).concat(fresh.map(({ pid, command }) => ({ pid, command, running: true })));
-}
-
-/** The child of a command that this lease has, or one that another host started. */
-export async function attachTo(lease, pid, options) {
-  for (const child of lease.processes) {
-    if (child.pid !== pid) continue;
-    child.listen(0, options.onStdout);
-    child.listen(1, options.onStderr);
-    return child;
-  }
-  const found = lease.native.lists && (await lease.native.list()).find(one => String(one.pid) === pid);
-  if (!found) {
-    throw new SandboxError('not_found', `there is no process with pid ${pid}: processes.list() names those there are`, {
-      operation: 'processes.attach',
-    });
-  }
-  const { stdin, terminal } = found;
-  const size = terminal ? { columns: 80, rows: 24 } : {}; // as it was, until resize()
-  const child = new Child(lease, { retain: options.retain, stdin, ...size }, { ...options, attach: Number(pid) });
-  child.command = found.command;
-  await child.started;
-  if (child.exit?.error && !child.exit.error.ran) throw child.exit.error;
-  return child;
-}
 
 // A command that stops reading ends the input. A stream that fails ends the
 // command: half of the input must not pass for all of it.

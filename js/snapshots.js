@@ -1,22 +1,10 @@
 // Snapshots of a sandbox's workspace: kept below `root` for every later process,
 // else by this provider instance for as long as it and this process live.
 import { fromNative, invalid } from './errors.js';
-import { checkString, show } from './options.js';
+import { show, snapshotId } from './options.js';
 import { snapshot } from './verbs.js';
 
 const PREFIX = 'snapshot-';
-
-/** A name as an id, which may be a file's name: "a b" -> "a%20b". */
-export function idOf(name) {
-  if (checkString(name, 'name') === undefined) return undefined;
-  if (name === '' || name.includes('\0')) throw invalid(`name must be a string that is not empty, not ${show(name)}`);
-  const id = encodeURIComponent(name.toWellFormed()).replace(
-    /[!'()*.~]/g,
-    char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-  if (id.length > 240) throw invalid(`name must have at most 240 bytes (80 outside of ASCII letters); it has ${id.length}`);
-  return id;
-}
 
 function nameOf(id) {
   try {
@@ -47,7 +35,7 @@ export class Snapshots {
    * same name is replaced when the new one is whole.
    */
   async create(name) {
-    const id = idOf(name) ?? PREFIX + crypto.randomUUID();
+    const id = snapshotId(name) ?? PREFIX + crypto.randomUUID();
     await this.#started();
     const [made] = await this.#call(store => this.#lease.native.snapshot(snapshot.CREATE, store, id));
     return shown(made);

@@ -3,9 +3,8 @@
 // base class.
 import { posix } from 'node:path';
 
-import * as core from '@mastra/core/workspace';
-
 import { printable, tame } from '../errors.js';
+import { core } from './core.js';
 
 const byPath = {
   ENOENT: 'FileNotFoundError',

@@ -2,14 +2,13 @@
 // call; paths are resolved there.
 import { posix } from 'node:path';
 
-import * as core from '@mastra/core/workspace';
-
 import { below } from '../command.js';
 import { invalid } from '../errors.js';
 import { native } from '../load.js';
 import { checkBoolean, checkFunction, checkInstructions, checkObject, checkString, checkStrings, show } from '../options.js';
 import { types, whole } from '../values.js';
 import { flag, type, verb, WORKSPACE } from '../verbs.js';
+import { core } from './core.js';
 import { fileError } from './errors.js';
 import { filesInstructionsFor, resolveInstructions } from './instructions.js';
 

@@ -1,10 +1,9 @@
 // The Mastra entry point: a Workspace whose file tools and commands share one
 // sandbox, or that sandbox alone.
-import * as core from '@mastra/core/workspace';
-
 import { invalid } from '../errors.js';
 import { leaseOptions } from '../lease.js';
 import { checkBoolean, checkNames, checkObject } from '../options.js';
+import { core } from './core.js';
 import { SandboxSdkFilesystem } from './filesystem.js';
 import { SandboxSdkSandbox } from './sandbox.js';
 

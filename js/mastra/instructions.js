@@ -1,5 +1,4 @@
 // What the model is told about the sandbox and the files.
-import { limitsText } from '../limits.js';
 
 /** Mastra's rule: a string replaces the text, a function gets it. */
 export function resolveInstructions(override, makeDefault, requestContext) {
@@ -26,6 +25,28 @@ function networkLine({ network, networkAllow: hosts, level }) {
   }
   const off = 'The network is off by policy: downloads fail, and trying again does not help.';
   return level === 'landlock' ? off : `${off} localhost works.`;
+}
+
+const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+const inBytes = new Set(['memory', 'fileSize', 'workspaceSize', 'outputRate']);
+
+function bytesText(bytes) {
+  let value = bytes;
+  let unit = 0;
+  for (; value >= 1024 && unit < 4; unit++) value /= 1024;
+  return `${Number(value.toFixed(1))} ${units[unit]}`;
+}
+
+// "memory 512 MiB, processes 4096" of facts, '' for none.
+function limitsText(facts) {
+  return Object.keys(facts)
+    .filter(key => key.startsWith('limits.') && !key.endsWith('.enforcedBy'))
+    .map(key => {
+      const name = key.slice(7);
+      const text = inBytes.has(name) ? bytesText(Number(facts[key])) : facts[key];
+      return `${name} ${text}${name === 'outputRate' ? '/s' : ''}`;
+    })
+    .join(', ');
 }
 
 function limitsLine(facts) {

@@ -2,11 +2,10 @@
 // counted natively; the getters of a handle read it there.
 import { Readable, Writable } from 'node:stream';
 
-import * as core from '@mastra/core/workspace';
-
 import { invalid, SandboxError } from '../errors.js';
 import { checkFunction, checkObject, checkSignal, show } from '../options.js';
 import { handled, killOnAbort, outcomeOf } from '../process.js';
+import { core } from './core.js';
 
 const STDOUT = 0;
 const STDERR = 1;

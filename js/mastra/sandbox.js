@@ -1,5 +1,5 @@
 // Mastra's sandbox on a lease.
-import * as core from '@mastra/core/workspace';
+import { createRequire } from 'node:module';
 
 import { argvFor, checkCommand, checkCwd, endNote, guard, joinCommand, resolveCwd } from '../command.js';
 import { invalid } from '../errors.js';
@@ -15,16 +15,20 @@ import {
   checkTimeout,
   show,
 } from '../options.js';
-import { Child, NEVER_STARTED, outcomeOf } from '../process.js';
+import { attachTo, Child, listOf, NEVER_STARTED, outcomeOf } from '../process.js';
 import { isInHookOf, refuseInHookOf } from '../reentry.js';
-import { attachTo, listOf, Sandbox } from '../sandbox.js';
 import { checkValue } from '../values.js';
 import { listen } from '../verbs.js';
+import { core } from './core.js';
 import { executionError, sandboxError } from './errors.js';
 import { instructionsFor, resolveInstructions } from './instructions.js';
 import { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.js';
 
 const SPAWN_RETAIN = 1024 * 1024;
+
+// On first use: most programs get by with Mastra's own surface.
+const require = createRequire(import.meta.url);
+const sdkOf = owner => new (require('../sandbox.js').Sandbox)(owner);
 
 function checkRetain(value, otherwise) {
   if (value === undefined) return otherwise;
@@ -62,8 +66,8 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     // They persist where sessions do.
     this.supportsCheckpoints = lease.provider.options.root !== undefined;
     this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
-    lease.sdk = this.sandboxSdk;
-    if (this.sandboxSdk.computer) this.computer = this.sandboxSdk.computer;
+    lease.sdk = () => this.sandboxSdk;
+    if (lease.provider.computer) this.computer = this.sandboxSdk.computer;
     lease.onGone = error => this.#gone(error);
     lease.onReview = text => this.logger?.warn(`Sandbox '${this.id}': ${text}`);
     lease.onDenied = reason => this.logger?.warn(`Sandbox '${this.id}': ${reason}`);
@@ -76,7 +80,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   /** The normalised sandbox: files, run, processes, ports, snapshots. */
   get sandboxSdk() {
-    return (this.#sdk ??= new Sandbox({
+    return (this.#sdk ??= sdkOf({
       lease: this.#lease,
       ensure: () => this.ensureRunning(),
       stop: () => this._stop(),

@@ -39,8 +39,8 @@ function inFolder(work) {
 }
 
 test('a provider loads what its options need, and no addon', { skip }, inFolder(folder => {
-  const common = ['errors.js', 'load.js', 'network.js', 'options.js', 'provider.js', 'reentry.js', 'secret.js', 'verbs.js'];
-  assert.deepEqual(loadedBy("import 'sandbox-sdk-native/e2b';", folder).sort(), [...common, 'e2b.js'].sort());
+  const common = ['errors.js', 'load.js', 'network.js', 'options.js', 'provider.js', 'reentry.js', 'verbs.js'];
+  assert.deepEqual(loadedBy("import 'sandbox-sdk-native/e2b';", folder).sort(), [...common, 'computer.js', 'e2b.js', 'secret.js'].sort());
   assert.deepEqual(loadedBy("import 'sandbox-sdk-native/local';", folder).sort(), [...common, 'limits.js', 'local.js'].sort());
 }));
 
@@ -51,7 +51,13 @@ test('a command on this machine needs no HTTP, no search and no desktop', { skip
     await withSandbox({ provider: local() }, sandbox => sandbox.run('true'));`;
   const loaded = loadedBy(program, folder);
   assert.ok(loaded.includes('sandbox.js'), loaded.join());
-  for (const name of ['transport.js', 'grep.js', 'template.js', 'changes.js', 'listing.js', 'e2b.js']) assert.ok(!loaded.includes(name), name);
+  for (const name of ['transport.js', 'grep.js', 'template.js', 'changes.js', 'listing.js', 'computer.js', 'watch.js', 'secret.js', 'e2b.js']) assert.ok(!loaded.includes(name), name);
+}));
+
+test('the Mastra entry loads what every workspace needs', { skip }, inFolder(folder => {
+  const loaded = loadedBy("import 'sandbox-sdk-native/mastra';", folder);
+  for (const name of ['secret.js', 'snapshots.js', 'limits.js', 'grep.js', 'addon.node']) assert.ok(!loaded.includes(name), name);
+  assert.equal(loaded.filter(name => name === 'sandbox.js').length, 1, 'that of the other surface, too');
 }));
 
 test('packed by a bundler, without its addon: the error says what to tell the bundler', { skip: process.arch !== 'x64' && 'of x64' }, inFolder(folder => {
