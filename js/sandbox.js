@@ -32,6 +32,7 @@ import {
 import { Snapshots } from './snapshots.js';
 import { checkValue, gather, pieces, whole } from './values.js';
 import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
+import { checkWatch, Watch } from './watch.js';
 
 // What a process keeps per stream where nobody says otherwise.
 const PROCESS_RETAIN = 1024 * 1024;
@@ -124,14 +125,13 @@ class Files {
    * is called when it ends, with an error unless it was stopped.
    */
   async watch(path, onEvent, options) {
-    const { checkWatch, Watch } = await import('./watch.js');
     checkPath(path);
     const given = checkWatch(onEvent, options);
-    const watch = await this.#watch(Watch, path, given);
+    const watch = await this.#watch(path, given);
     return Object.freeze({ stop: async () => watch.stop() });
   }
 
-  async #watch(Watch, path, given, again = true) {
+  async #watch(path, given, again = true) {
     const { lease, report } = this.#owner;
     if (!lease.live) await this.#owner.ensure();
     if (given.signal?.aborted) throw aborted('files.watch', given.signal);
@@ -142,7 +142,7 @@ class Files {
       await watch.ready;
       return watch;
     } catch (error) {
-      if (lease.noteError(error, epoch) && again) return this.#watch(Watch, path, given, false);
+      if (lease.noteError(error, epoch) && again) return this.#watch(path, given, false);
       throw fromNative(error, lease.provider.name);
     }
   }

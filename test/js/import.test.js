@@ -51,7 +51,7 @@ test('a command on this machine needs no HTTP, no search and no desktop', { skip
     await withSandbox({ provider: local() }, sandbox => sandbox.run('true'));`;
   const loaded = loadedBy(program, folder);
   assert.ok(loaded.includes('sandbox.js'), loaded.join());
-  for (const name of ['transport.js', 'grep.js', 'template.js', 'changes.js', 'listing.js', 'computer.js', 'watch.js', 'secret.js', 'e2b.js']) assert.ok(!loaded.includes(name), name);
+  for (const name of ['transport.js', 'grep.js', 'template.js', 'changes.js', 'listing.js', 'computer.js', 'secret.js', 'e2b.js']) assert.ok(!loaded.includes(name), name);
 }));
 
 test('the Mastra entry loads what every workspace needs', { skip }, inFolder(folder => {
