@@ -6,14 +6,15 @@ export function median(values) {
   return sorted[Math.floor(sorted.length / 2)];
 }
 
-async function timed(run) {
+async function timed(run, before) {
+  before?.();
   const start = performance.now();
   await run();
   return performance.now() - start;
 }
 
-/** -> { ours, theirs, ratio } in ms; medians of `rounds` runs each. */
-export async function pair(ours, theirs, { rounds = 60, warmup = 5 } = {}) {
+/** -> { ours, theirs, ratio } in ms; medians of `rounds` runs each, `before` every one. */
+export async function pair(ours, theirs, { rounds = 60, warmup = 5, before } = {}) {
   for (let i = 0; i < warmup; i++) {
     await ours();
     await theirs();
@@ -22,11 +23,11 @@ export async function pair(ours, theirs, { rounds = 60, warmup = 5 } = {}) {
   const b = [];
   for (let i = 0; i < rounds; i++) {
     if (i % 2) {
-      b.push(await timed(theirs));
-      a.push(await timed(ours));
+      b.push(await timed(theirs, before));
+      a.push(await timed(ours, before));
     } else {
-      a.push(await timed(ours));
-      b.push(await timed(theirs));
+      a.push(await timed(ours, before));
+      b.push(await timed(theirs, before));
     }
   }
   return { ours: median(a), theirs: median(b), ratio: median(a) / median(b) };
