@@ -108,15 +108,15 @@ static int grow_scratch(struct gather* g, int fd) {
   return 0;
 }
 
+/* Less than was asked for is the end of a file: one call less for each. */
 static int read_scratch(struct gather* g, int fd, size_t* len) {
   *len = 0;
   for (;;) {
     ssize_t n = read(fd, g->scratch + *len, g->scratch_size - *len);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -errno;
-    if (n == 0) return *len > FILE_MAX ? -EFBIG : 0;
     *len += (size_t)n;
-    if (*len < g->scratch_size) continue;
+    if (*len < g->scratch_size) return *len > FILE_MAX ? -EFBIG : 0;
     int rc = grow_scratch(g, fd);
     if (rc < 0) return rc;
   }
