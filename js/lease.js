@@ -247,7 +247,7 @@ export class Lease {
 
   /** denial: {host, port, reason, last}. Told once per host; a user's error must not end Node. */
   denied({ host, port, reason, last }) {
-    this.onDenied?.(last ? `${reason} Denials of further hosts are not reported.` : reason);
+    guard(this.onDenied ?? (() => {}), () => {})(last ? `${reason} Denials of further hosts are not reported.` : reason);
     guard(this.options.onNetworkDenied ?? (() => {}), () => {})({ host, port, reason });
   }
 

@@ -64,16 +64,17 @@ export async function portUrl(lease, port, protocol) {
 
 // Node's fetch() keeps what it knows of an origin for ever, and each session has
 // an origin of its own: with an agent of its own that goes with the session. Who
-// set another kind of agent for the process (a proxy's) keeps that.
+// set another kind of agent for the process (a proxy's) keeps that; who set one
+// with options gives it in `init`.
 function ownAgent() {
-  const shared = globalThis[Symbol.for('undici.globalDispatcher.1')];
+  void globalThis.Headers; // its getter loads undici, and with it the agent
+  const [shared] = [2, 1].map(version => globalThis[Symbol.for(`undici.globalDispatcher.${version}`)]).filter(Boolean);
   return shared?.constructor.name === 'Agent' ? { dispatcher: new shared.constructor() } : undefined;
 }
 
 /** What ports.expose() gives: { url, request(path, init) }. */
 export async function exposedPort(lease, port) {
   const { host, port: outside, url = `http://${host}:${outside}`, header } = await reach(lease, port);
-  const { fetch } = globalThis; // loads it, and with it the agent
   let agent;
   return Object.freeze({
     url,

@@ -26,8 +26,10 @@ import { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.j
 
 const SPAWN_RETAIN = 1024 * 1024;
 
-// On first use: most programs get by with Mastra's own surface.
+// On first use: most programs get by with Mastra's own surface. What may wait
+// loads it first: Node has no require() for a module that an import is loading.
 const require = createRequire(import.meta.url);
+const loaded = () => import('../sandbox.js');
 const sdkOf = owner => new (require('../sandbox.js').Sandbox)(owner);
 
 function checkRetain(value, otherwise) {
@@ -66,7 +68,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     // They persist where sessions do.
     this.supportsCheckpoints = lease.provider.options.root !== undefined;
     this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
-    lease.sdk = () => this.sandboxSdk;
+    lease.sdk = () => loaded().then(() => this.sandboxSdk);
     if (lease.provider.computer) this.computer = this.sandboxSdk.computer;
     lease.onGone = error => this.#gone(error);
     lease.onReview = text => this.logger?.warn(`Sandbox '${this.id}': ${text}`);
@@ -354,6 +356,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (!Array.isArray(files)) throw invalid(`writeFiles wants an array of {path, content}, not ${show(files)}`);
     for (const file of files) checkFile(file);
+    await loaded();
     for (const { path, content, mode } of files) {
       if (signal?.aborted) throw abortError('writeFiles', signal.reason);
       try {
@@ -385,6 +388,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async snapshot() {
     const { checkpointName } = this.#options;
     if (checkpointName === undefined) return;
+    await loaded();
     try {
       await this.sandboxSdk.snapshots.create(checkpointName);
     } catch (error) {
@@ -435,7 +439,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       sandboxProvider: this.provider,
       cwd: session.place.shown,
       workingDirectory: shownWorkdir,
-      capabilities: this.sandboxSdk.capabilities,
+      capabilities: Object.fromEntries(session.capabilities.map(({ name, mode }) => [name, mode])),
     };
   }
 

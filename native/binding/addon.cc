@@ -98,7 +98,7 @@ Deferred::Deferred(napi_env env) : env_(env) {
   promise_ = nullptr;
 }
 
-// A failure is of no account: nothing waits any more.
+// Fails only where no JavaScript runs any more, so that nothing waits for it.
 void Deferred::Resolve(napi_value value) const {
   if (deferred_) napi_resolve_deferred(env_, deferred_, value);
 }

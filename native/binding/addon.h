@@ -56,7 +56,8 @@ void Throw(Napi::Env env, const sbx_error& error);
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len);
 
 // A promise to settle. Not Napi::Promise::Deferred: where a worker is being
-// terminated no promise can be made, and what that one gives then is no value.
+// terminated no promise can be made, and that one then gives a handle it has not
+// set.
 class Deferred {
  public:
   explicit Deferred(napi_env env);

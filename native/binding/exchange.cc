@@ -124,7 +124,9 @@ Http::Http(const Napi::CallbackInfo& info)
   settings.proxy = Keep(options.Get("proxy"), &proxy);
   settings.provider = "HTTP";
   settings.host = addon_->http_host.ops ? &addon_->http_host : nullptr;
-  if (sbx_http_new(addon_->loop, &settings, &http_)) http_ = nullptr;
+  if (options.Ok() && sbx_http_new(addon_->loop, &settings, &http_)) {
+    http_ = nullptr;
+  }
   addon_->https.insert(this);
 }
 

@@ -172,7 +172,8 @@ void ReadData(FileCall* call, Napi::Value value) {
   call->request.data_len = call->data.size();
 }
 
-// False if that failed: see Reader::Ok.
+// False if one is of a wrong type, with an exception pending, or could not be
+// read (Reader::Ok).
 bool ReadRequestOptions(FileCall* call, Reader& options) {
   sbx_file_request& request = call->request;
   request.flags = Uint32Of(options.Get("flags"));

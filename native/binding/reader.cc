@@ -9,7 +9,7 @@ bool ReadText(Napi::Value value, const char* what, std::string* out) {
     *out = TextOf(value);
     return true;
   }
-  if (value.IsEmpty()) return false;
+  if (value.IsEmpty() || value.Env().IsExceptionPending()) return false;
   sbx_error error = {};
   sbx_error_set(&error, SBX_E_INVALID_INPUT, 0, "", "%s must be a string", what);
   Throw(value.Env(), error);

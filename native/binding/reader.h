@@ -1,7 +1,7 @@
 // Arguments and options of JavaScript's as the engine wants them. Any read of a
-// property fails in a worker that is being terminated, at any moment and without
-// an exception, and node-addon-api ends the process over what came of it: so
-// nothing else in this folder reads one.
+// property may fail in a worker that is being terminated, with no exception to
+// tell of it, and node-addon-api ends the process over the value that it then
+// gives: its Get() and To...() are not for this folder.
 #ifndef SBX_BINDING_READER_H
 #define SBX_BINDING_READER_H
 

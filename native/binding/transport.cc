@@ -262,9 +262,12 @@ int Open(void* lender, const sbx_transport_config* config, sbx_transport** out,
           : env.Undefined();
   napi_value made = Call(env, addon->http_lender, "open", {file, pem});
   if (!made) {
-    std::string text = env.IsExceptionPending()
-                           ? env.GetAndClearPendingException().Message()
-                           : "this thread is about to end";
+    std::string text;
+    if (env.IsExceptionPending()) {
+      Napi::Error thrown = env.GetAndClearPendingException();
+      text = TextOf(Reader(thrown.Value()).Get("message"));
+    }
+    if (text.empty()) text = "this thread is about to end";
     return sbx_error_set(error, SBX_E_UNAVAILABLE, 0, "http",
                          "Node's own HTTP cannot be set up: %s", text.c_str());
   }

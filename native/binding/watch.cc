@@ -87,7 +87,14 @@ bool ReadListeners(Watch* watch, Napi::Value object) {
       {"onEnd", &watch->ended}};
   for (const auto& [name, reference] : all) {
     Napi::Value function = events.Get(name);
-    if (!function.IsFunction()) return false;
+    if (!function.IsFunction()) {
+      Napi::Env env = watch->addon->env;
+      if (events.Ok() && !env.IsExceptionPending()) {
+        Napi::TypeError::New(env, std::string(name) + " must be a function")
+            .ThrowAsJavaScriptException();
+      }
+      return false;
+    }
     *reference = Napi::Persistent(function.As<Napi::Function>());
   }
   return true;

@@ -108,7 +108,8 @@ static int grow_scratch(struct gather* g, int fd) {
   return 0;
 }
 
-/* Less than was asked for is the end of a file: one call less for each. */
+/* Less than was asked for is the end of a file in the page cache, which spares
+ * one call for each file; others (of /proc, say) are searched in part. */
 static int read_scratch(struct gather* g, int fd, size_t* len) {
   *len = 0;
   for (;;) {

@@ -58,6 +58,16 @@ test('the Mastra entry loads what every workspace needs', { skip }, inFolder(fol
   const loaded = loadedBy("import 'sandbox-sdk-native/mastra';", folder);
   for (const name of ['secret.js', 'snapshots.js', 'limits.js', 'grep.js', 'addon.node']) assert.ok(!loaded.includes(name), name);
   assert.equal(loaded.filter(name => name === 'sandbox.js').length, 1, 'that of the other surface, too');
+  const program = `
+    import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
+    import { local } from 'sandbox-sdk-native/local';
+    const sandbox = createMastraSandbox({ provider: local() });
+    sandbox.getInfo();
+    await sandbox._start();
+    await sandbox.executeCommand('true');
+    sandbox.getInfo();
+    await sandbox._destroy();`;
+  assert.equal(loadedBy(program, folder).filter(name => name === 'sandbox.js').length, 1, 'that of the other surface, for getInfo()');
 }));
 
 test('packed by a bundler, without its addon: the error says what to tell the bundler', { skip: process.arch !== 'x64' && 'of x64' }, inFolder(folder => {

@@ -13,7 +13,7 @@ test('a worker that ends in the middle of a call', () => {
   const directory = fs.mkdtempSync('/tmp/worker-cuts-');
   try {
     const env = childEnv({ PATH: process.env.PATH }, { leaks: false });
-    const { stdout, stderr, signal } = spawnSync(process.execPath, [script, directory], { env, encoding: 'utf8' });
+    const { stdout, stderr, signal } = spawnSync(process.execPath, [script, directory], { env, encoding: 'utf8', timeout: 120_000 });
     assert.equal(stdout, 'over\n', `${signal ?? ''} ${stderr}`);
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
