@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { createSandbox } from 'sandbox-sdk-native';
+import { e2b } from 'sandbox-sdk-native/e2b';
 import { local } from 'sandbox-sdk-native/local';
 
 const CODE = 7;
@@ -25,7 +26,14 @@ function verbsOf(sandbox) {
   };
 }
 
+// Node's own HTTP reads the certificates when it is set up.
+async function speak() {
+  fs.readFileSync = () => process.exit(CODE);
+  await createSandbox({ provider: e2b({ apiKey: 'e2b_0123', apiUrl: 'https://127.0.0.1:9' }) });
+}
+
 async function work({ directory, option, verb }) {
+  if (verb === 'speak') return speak();
   const sandbox = await createSandbox({ provider: local({ directory }) });
   const verbs = verbsOf(sandbox);
   await sandbox.run('true');
@@ -66,6 +74,8 @@ async function main(directory) {
   await cutAt(directory, 'list', 'prune');
   for (const option of ['grace', 'collect']) await cutAt(directory, 'start', option);
   await cutAt(directory, 'run', 'grace');
+  Object.assign(process.env, { SBX_HTTP_TRANSPORT: 'host', SSL_CERT_FILE: path.join(directory, 'kept.txt') });
+  await cutAt(directory, 'speak', 'certificates');
   for (let i = 0; i < MOMENTS; i++) await cutAfter(directory, 1 + 3 * i);
   console.log('over');
 }
