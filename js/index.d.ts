@@ -243,7 +243,10 @@ export interface SandboxSnapshot {
 export interface ExposedPort {
   /** "http://127.0.0.1:54321", on this machine only. */
   readonly url: string;
-  /** fetch() of a path there; does not follow redirects unless told to. */
+  /**
+   * fetch() of a path there; does not follow redirects unless told to. Its connections are this object's own,
+   * unless `init.dispatcher` is given or the process has a dispatcher of another kind, such as a proxy's.
+   */
   request(path?: string, init?: RequestInit): Promise<Response>;
 }
 
