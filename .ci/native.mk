@@ -97,31 +97,18 @@ check: $(PROGRAMS) helpers
 	printf '%s\n' $(ALONE) | $(call RUN_TEST,1) || failed=1; \
 	exit $$failed
 
+# The same library once more, as clang and the fuzzer want it.
+FUZZ_LIBRARY := $(OUT)/fuzz/libsbx.a
+FUZZ_SAN := address,undefined
+$(FUZZ_LIBRARY): FORCE | $(LAUNCHER) $(DEPS_HERE)
+	$(MAKE) -f .ci/native.mk OUT=$(@D) LAUNCHER=$(LAUNCHER) CC=$(FUZZ_CC) \
+	  SAN=-fsanitize=fuzzer-no-link,$(FUZZ_SAN) $@
+
 fuzz: $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%)
 
-# Linked from one library: what a target needs is the linker's to find.
-FUZZ_CFLAGS := -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -g -O1 $(INCLUDES)
-FUZZ_OBJECTS := $(SOURCES:%.c=$(OUT)/fuzz/%.o)
-FUZZ_DEP_OBJECTS := $(DEP_SOURCES:$(DEPS)/%.c=$(OUT)/fuzz/deps/%.o)
-FUZZ_SAN := address,undefined
-
-$(OUT)/fuzz/deps/%.o: $(DEPS)/%.c .ci/native.mk
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) $(DEP_FLAGS) -w -c $< -o $@
-
-$(OUT)/fuzz/%.o: %.c .ci/native.mk | $(DEPS_HERE)
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
-
-$(OUT)/fuzz/providers/kit/scripts.o: $(wildcard providers/kit/shell/*.sh)
-
-$(OUT)/fuzz/libsbx.a: $(FUZZ_OBJECTS) $(FUZZ_DEP_OBJECTS) $(OUT)/launcher_blob.o
-	@rm -f $@
-	ar rcs $@ $^
-
-$(OUT)/fuzz/%: test/fuzz/%.c $(OUT)/fuzz/libsbx.a .ci/native.mk
-	$(FUZZ_CC) $(FUZZ_CFLAGS) -I. -fsanitize=fuzzer,$(FUZZ_SAN) -MMD -MP $< \
-	  $(OUT)/fuzz/libsbx.a -luv -o $@
+$(OUT)/fuzz/%: test/fuzz/%.c $(FUZZ_LIBRARY)
+	$(FUZZ_CC) $(CFLAGS) -I. -fsanitize=fuzzer,$(FUZZ_SAN) -MMD -MP $< \
+	  $(FUZZ_LIBRARY) -luv -o $@
 
 # Leaks are LeakSanitizer's: gcc's analyzer loses pointers that are stored
 # through an index.
@@ -131,5 +118,5 @@ analyze: | $(DEPS_HERE)
 	    -c $$f -o /dev/null || exit 1; done
 
 
-.PHONY: all helpers check fuzz analyze
--include $(OBJECTS:.o=.d) $(PROGRAMS:=.d) $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%.d)
+.PHONY: all helpers check fuzz analyze FORCE
+-include $(OBJECTS:.o=.d) $(PROGRAMS:=.d) $(FUZZERS:test/fuzz/%.c=$(OUT)/fuzz/%.d)

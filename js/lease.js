@@ -247,8 +247,9 @@ export class Lease {
 
   /** denial: {host, port, reason, last}. Told once per host; a user's error must not end Node. */
   denied({ host, port, reason, last }) {
-    guard(this.onDenied ?? (() => {}), () => {})(last ? `${reason} Denials of further hosts are not reported.` : reason);
-    guard(this.options.onNetworkDenied ?? (() => {}), () => {})({ host, port, reason });
+    const quietly = callback => guard(callback ?? (() => {}), () => {});
+    quietly(this.onDenied)(last ? `${reason} Denials of further hosts are not reported.` : reason);
+    quietly(this.options.onNetworkDenied)({ host, port, reason });
   }
 
   async #makeWorkdir(session) {

@@ -68,7 +68,8 @@ export async function portUrl(lease, port, protocol) {
 // with options gives it in `init`.
 function ownAgent() {
   void globalThis.Headers; // its getter loads undici, and with it the agent
-  const [shared] = [2, 1].map(version => globalThis[Symbol.for(`undici.globalDispatcher.${version}`)]).filter(Boolean);
+  const at = version => globalThis[Symbol.for(`undici.globalDispatcher.${version}`)];
+  const shared = at(2) ?? at(1);
   return shared?.constructor.name === 'Agent' ? { dispatcher: new shared.constructor() } : undefined;
 }
 

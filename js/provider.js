@@ -131,6 +131,11 @@ class Session {
     this.place = { inside, host, shown: this.facts.workspaceInside ?? inside };
   }
 
+  /** Modes by capability name. */
+  get modes() {
+    return Object.fromEntries(this.capabilities.map(({ name, mode }) => [name, mode]));
+  }
+
   /** The other leases go on; the last one stops the sandbox. */
   stop(lease) {
     return this.#alone('stop', async () => {

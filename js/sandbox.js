@@ -301,9 +301,7 @@ export class Sandbox {
 
   /** Modes by capability name: "native", "emulated" or "unsupported". */
   get capabilities() {
-    const modes = {};
-    for (const { name, mode } of this.#owner.lease.session.capabilities) modes[name] = mode;
-    return modes;
+    return this.#owner.lease.session.modes;
   }
 
   /** @internal */

@@ -439,7 +439,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       sandboxProvider: this.provider,
       cwd: session.place.shown,
       workingDirectory: shownWorkdir,
-      capabilities: Object.fromEntries(session.capabilities.map(({ name, mode }) => [name, mode])),
+      capabilities: session.modes,
     };
   }
 

@@ -92,6 +92,15 @@ Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len) {
   return Napi::Value();
 }
 
+void CallBack(const Napi::FunctionReference& callback, napi_value receiver,
+              const std::initializer_list<napi_value>& arguments,
+              napi_async_context context) {
+  Napi::Env env = callback.Env();
+  callback.MakeCallback(receiver, arguments, context);
+  if (!env.IsExceptionPending()) return;
+  napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+}
+
 Deferred::Deferred(napi_env env) : env_(env) {
   if (napi_create_promise(env, &deferred_, &promise_) == napi_ok) return;
   deferred_ = nullptr;

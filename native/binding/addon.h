@@ -55,6 +55,12 @@ void Throw(Napi::Env env, const sbx_error& error);
 // pending, where V8 has no string of that length.
 Napi::Value MakeText(Napi::Env env, const char* bytes, size_t len);
 
+// Calls back from the loop. What is thrown becomes an uncaughtException, as for
+// every emitter of Node; the shim guards its users' callbacks.
+void CallBack(const Napi::FunctionReference& callback, napi_value receiver,
+              const std::initializer_list<napi_value>& arguments,
+              napi_async_context context);
+
 // A promise to settle. Not Napi::Promise::Deferred: where a worker is being
 // terminated no promise can be made, and that one then gives a handle it has not
 // set.

@@ -90,9 +90,7 @@ static void on_denied(void* arg, const sbx_denial* denial) {
   event.Set("port", denial->port);
   event.Set("reason", denial->reason);
   event.Set("last", denial->last);
-  denied->callback.MakeCallback(env.Global(), {event}, denied->context);
-  if (!env.IsExceptionPending()) return;
-  napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+  CallBack(denied->callback, env.Global(), {event}, denied->context);
 }
 
 Denied* WatchDenied(const Napi::CallbackInfo& info, Addon* addon,

@@ -222,15 +222,10 @@ Napi::Value Process::Attach(const Napi::CallbackInfo& info,
                });
 }
 
-// A callback that throws becomes an uncaughtException, as for every emitter of
-// Node; the shim guards its users' callbacks.
 void Process::Emit(Napi::FunctionReference& callback,
                    const std::initializer_list<napi_value>& arguments) {
   if (callback.IsEmpty()) return;
-  callback.MakeCallback(Value(), arguments, *context_);
-  Napi::Env env = addon_->env;
-  if (!env.IsExceptionPending()) return;
-  napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+  CallBack(callback, Value(), arguments, *context_);
 }
 
 void Process::on_spawn(void* data, uint32_t pid) {

@@ -24,10 +24,7 @@ struct Watch {
 
 void Emit(Watch* watch, Napi::FunctionReference& callback,
           const std::initializer_list<napi_value>& arguments) {
-  Napi::Env env = watch->addon->env;
-  callback.MakeCallback(env.Global(), arguments, watch->context);
-  if (!env.IsExceptionPending()) return;
-  napi_fatal_exception(env, env.GetAndClearPendingException().Value());
+  CallBack(callback, watch->addon->env.Global(), arguments, watch->context);
 }
 
 void Finish(Watch* watch) {
