@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 import { createSandbox } from 'sandbox-sdk-native';
 import { e2b } from 'sandbox-sdk-native/e2b';
+import { plainEnv } from '../helpers/child-env.js';
 
 const COUNT = 30_000;
 
@@ -18,7 +19,7 @@ let server;
 let provider;
 before(async () => {
   const script = fileURLToPath(new URL('../fakes/serve-e2b.js', import.meta.url));
-  const env = { ...process.env, TMPDIR: existsSync('/dev/shm') ? '/dev/shm' : tmpdir() };
+  const env = { ...plainEnv(), TMPDIR: existsSync('/dev/shm') ? '/dev/shm' : tmpdir() };
   server = spawn(process.execPath, [script], { env, stdio: ['pipe', 'pipe', 'inherit'] });
   const [line] = await once(server.stdout, 'data');
   const { url, apiKey } = JSON.parse(line);
