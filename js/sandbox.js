@@ -68,7 +68,7 @@ class Files {
 
   /** The bytes of a file. */
   read(path) {
-    return this.#file(verb.READ, path, {});
+    return this.#file(verb.READ, path);
   }
 
   /** A file as text, decoded from UTF-8. */
@@ -104,12 +104,12 @@ class Files {
   }
 
   exists(path) {
-    return this.#file(verb.EXISTS, path, {});
+    return this.#file(verb.EXISTS, path);
   }
 
   /** {type, size, mode, modifiedAt, createdAt} */
   async stat(path) {
-    const stat = await this.#file(verb.STAT, path, {});
+    const stat = await this.#file(verb.STAT, path);
     return {
       type: stat.type === type.DIRECTORY ? 'directory' : 'file',
       size: stat.size,

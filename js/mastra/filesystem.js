@@ -54,12 +54,15 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
 
   // -- reading
 
-  async readFile(path, options) {
-    const encoding = options?.encoding;
-    if (encoding === undefined || encoding === null) return this.#file('readFile', verb.READ, path, {});
+  readFile(path, options) {
+    const encoding = options?.encoding ?? undefined;
+    return encoding === undefined ? this.#file('readFile', verb.READ, path) : this.#readText(path, encoding);
+  }
+
+  async #readText(path, encoding) {
     if (typeof encoding !== 'string') throw wrong('readFile', path, `encoding must be a string, not ${show(encoding)}`);
     if (!Buffer.isEncoding(encoding)) throw new TypeError(`Unknown encoding: ${encoding}`);
-    if (!/^utf-?8$/i.test(encoding)) return (await this.#file('readFile', verb.READ, path, {})).toString(encoding);
+    if (!/^utf-?8$/i.test(encoding)) return (await this.#file('readFile', verb.READ, path)).toString(encoding);
     return path === '.gitignore' ? this.#readGitignore() : this.#file('readFile', verb.READ, path, { text: true });
   }
 
@@ -74,7 +77,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   }
 
   async stat(path) {
-    const stat = await this.#file('stat', verb.STAT, path, {});
+    const stat = await this.#file('stat', verb.STAT, path);
     const spelled = this.#spell(path);
     const directory = stat.type === type.DIRECTORY;
     const made = {
@@ -94,7 +97,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   async exists(path) {
     await this.#ready();
     try {
-      return await this.#file('exists', verb.EXISTS, path, {});
+      return await this.#file('exists', verb.EXISTS, path);
     } catch (error) {
       if (error instanceof core.SandboxError) throw error;
       return false;

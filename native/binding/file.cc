@@ -176,8 +176,7 @@ void ReadData(FileCall* call, Napi::Value value) {
 // read (Reader::Ok).
 bool ReadRequestOptions(FileCall* call, Reader& options) {
   sbx_file_request& request = call->request;
-  request.flags = Uint32Of(options.Get("flags"));
-  request.flags |= SBX_FILE_BARE;
+  request.flags |= Uint32Of(options.Get("flags"));
   request.mode = static_cast<uint32_t>(Count(options.Get("mode"), 07777));
   request.max_depth = static_cast<uint32_t>(Count(options.Get("maxDepth"), UINT32_MAX));
   request.max_bytes = Count(options.Get("maxBytes"), uint64_t{1} << 53);
@@ -223,6 +222,7 @@ bool ReadArguments(FileCall* call, const Napi::CallbackInfo& info) {
         .ThrowAsJavaScriptException();
     return false;
   }
+  call->request.flags = SBX_FILE_BARE;
   call->request.expected_mtime_ms = INT64_MIN;
   if (!ReadText(info[2], "path", &call->path)) return false;
   if (!info[3].IsObject()) return true;

@@ -285,8 +285,10 @@ static bool suits(const struct sbx_file_request* request) {
 }
 
 /* An answer at once lets the caller go on at once, who may then never let the
- * loop turn: a few per turn, the rest is for the threads. */
+ * loop turn: a few per turn, the rest is for the threads. So are all while
+ * threads are at it: the loop's has enough to do with what those answer. */
 static bool may_answer(uv_loop_t* loop, struct sbx_root* root) {
+  if (root->hops > 0) return false;
   uint64_t now = uv_now(loop);
   if (now != root->turn_ms) root->at_once = 0;
   root->turn_ms = now;
@@ -296,7 +298,7 @@ static bool may_answer(uv_loop_t* loop, struct sbx_root* root) {
 int sbx_files_try(uv_loop_t* loop, struct sbx_root* root,
                   const struct sbx_file_request* request,
                   struct sbx_file_result* result, struct sbx_error* error) {
-  struct sbx__job job = {root, request, result, error};
+  struct sbx__job job = {root, request, result, error, NULL};
   if (!root->quick || !suits(request) || !sbx__is_sound(request)) return 0;
   if (!may_answer(loop, root)) return 0;
   memset(result, 0, sizeof(*result));

@@ -51,8 +51,8 @@ struct queued {
   void* arg;
 };
 
-static int run(struct queued* q, int identity) {
-  struct sbx__job job = {q->root, &q->request, &q->result, &q->error};
+static int run(struct queued* q, int identity, struct sbx__parent* parent) {
+  struct sbx__job job = {q->root, &q->request, &q->result, &q->error, parent};
   const struct verb* verb = &verbs[q->request.verb];
   if (identity < 0)
     return sbx_error_set(&q->error, SBX_E_INTERNAL, -identity, verb->operation,
@@ -68,8 +68,10 @@ static int run(struct queued* q, int identity) {
 static void on_work(uv_work_t* work) {
   struct queued* head = work->data;
   struct sbx__identity old;
+  struct sbx__parent parent = {.fd = -1};
   int rc = sbx__identity_take(head->root, &old);
-  for (struct queued* q = head; q; q = q->next) q->code = run(q, rc);
+  for (struct queued* q = head; q; q = q->next) q->code = run(q, rc, &parent);
+  sbx__parent_close(&parent);
   if (rc == 0) sbx__identity_restore(&old);
 }
 

@@ -1,5 +1,5 @@
 /* The verb gather: the contents of many files in one answer, for a search. */
-#include "internal.h"
+#include "gather.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,39 +14,22 @@ enum {
   SCRATCH = 64 << 10
 };
 
-struct gather {
-  struct sbx__job* job;
-  struct sbx__tree tree;
-  struct sbx__pack pack;
-  uint64_t limit;
-  struct sbx__literal want;
-  bool lines;     /* what else a file holds is left out */
-  char* scratch;  /* where files are read whose lines are wanted */
-  size_t scratch_size;
-};
-
-/* In the order of the walk: a folder's content right behind its name. */
-static int walk_order(const char* a, const char* b) {
-  while (*a && *a == *b) a++, b++;
-  int x = *a == '/' ? 0 : (unsigned char)*a;
-  int y = *b == '/' ? 0 : (unsigned char)*b;
-  if (x != y || (!*a && !*b)) return x - y;
-  return *a ? 1 : -1;
-}
-
 static bool lies_below(const char* path, const char* folder) {
   size_t len = strlen(folder);
   return strncmp(path, folder, len) == 0 && path[len] == '/';
 }
 
-static bool is_done(const struct gather* g, const struct sbx__node* node) {
-  const char* after = g->job->request->to;
-  if (!after || !*after || walk_order(node->path, after) > 0) return false;
+static bool is_done(const struct sbx__gather* g,
+                    const struct sbx__node* node) {
+  const char* after = g->after;
+  if (!after || !*after) return false;
+  if (sbx__walk_order(node->path, node->path_len, after, strlen(after)) > 0)
+    return false;
   return node->type != DT_DIR || !lies_below(after, node->path);
 }
 
 /* Content straight behind its entry. Shorter is what shrank meanwhile. */
-static int read_behind(struct gather* g, int fd, size_t size, size_t* len) {
+static int read_behind(struct sbx__gather* g, int fd, size_t size, size_t* len) {
   int rc = sbx__pack_reserve(&g->pack, size);
   char* out = g->pack.data + g->pack.len;
   *len = 0;
@@ -65,14 +48,14 @@ static void put_size(char* entry, uint64_t size) {
 }
 
 /* 1: the batch is full and this file belongs to the next one. */
-static int begin_entry(struct gather* g, const char* name, uint64_t size) {
+static int begin_entry(struct sbx__gather* g, const char* name, uint64_t size) {
   struct sbx__entry entry = {.type = SBX_TYPE_FILE, .has_size = true,
                              .name = name, .name_len = strlen(name)};
   if (g->pack.len > 0 && g->pack.len + size > g->limit) return 1;
   return sbx__pack_entry(&g->pack, &entry);
 }
 
-static int gather_whole(struct gather* g, const char* name, int fd) {
+static int gather_whole(struct sbx__gather* g, const char* name, int fd) {
   struct statx st;
   size_t start = g->pack.len, len;
   int rc = sbx__statx_fd(fd, &st);
@@ -94,7 +77,7 @@ static int gather_whole(struct gather* g, const char* name, int fd) {
 
 /* A file that is longer than the scratch buffer is looked at before more of it
  * is read: it may be a device by now. */
-static int grow_scratch(struct gather* g, int fd) {
+static int grow_scratch(struct sbx__gather* g, int fd) {
   struct statx st;
   int rc = sbx__statx_fd(fd, &st);
   if (rc < 0 || !S_ISREG(st.stx_mode)) return -EINVAL;
@@ -110,7 +93,7 @@ static int grow_scratch(struct gather* g, int fd) {
 
 /* Less than was asked for is the end of a file in the page cache, which spares
  * one call for each file; others (of /proc, say) are searched in part. */
-static int read_scratch(struct gather* g, int fd, size_t* len) {
+static int read_scratch(struct sbx__gather* g, int fd, size_t* len) {
   *len = 0;
   for (;;) {
     ssize_t n = read(fd, g->scratch + *len, g->scratch_size - *len);
@@ -123,7 +106,7 @@ static int read_scratch(struct gather* g, int fd, size_t* len) {
   }
 }
 
-static int gather_lines(struct gather* g, const char* name, int fd) {
+static int gather_lines(struct sbx__gather* g, const char* name, int fd) {
   size_t start = g->pack.len, len;
   int rc = read_scratch(g, fd, &len);
   if (rc == -ENOMEM) return rc;
@@ -139,12 +122,12 @@ static int gather_lines(struct gather* g, const char* name, int fd) {
   return 0;
 }
 
-static int gather_open(struct gather* g, const char* name, int fd) {
+static int gather_open(struct sbx__gather* g, const char* name, int fd) {
   return g->lines ? gather_lines(g, name, fd) : gather_whole(g, name, fd);
 }
 
 /* A link to a file is searched as that file, as Mastra's own search does. */
-static int open_link(struct gather* g, const struct sbx__node* node) {
+static int open_link(struct sbx__gather* g, const struct sbx__node* node) {
   char path[PATH_MAX];
   struct statx st;
   int rc = sbx__node_target(g->job, node, path, &st);
@@ -153,7 +136,7 @@ static int open_link(struct gather* g, const struct sbx__node* node) {
   return sbx__open(g->job->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
-static int open_node(struct gather* g, const struct sbx__node* node) {
+static int open_node(struct sbx__gather* g, const struct sbx__node* node) {
   int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
   if (node->type == DT_LNK) return open_link(g, node);
   int dir = sbx__tree_dir(&g->tree);
@@ -162,9 +145,10 @@ static int open_node(struct gather* g, const struct sbx__node* node) {
   return fd < 0 ? -errno : fd;
 }
 
-static int gather_file(struct gather* g, const struct sbx__node* node) {
+static int gather_file(struct sbx__gather* g, const struct sbx__node* node) {
   if (!sbx__extension_fits(g->job->request, node->name, node->name_len, true))
     return 0;
+  if (!sbx__gather_is_mine(g, node)) return 0;
   int fd = open_node(g, node);
   if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) return fd;
   if (fd < 0) return 0;
@@ -173,15 +157,16 @@ static int gather_file(struct gather* g, const struct sbx__node* node) {
   return rc;
 }
 
-static bool is_pruned(const struct gather* g, const struct sbx__node* node) {
+static bool is_pruned(const struct sbx__gather* g, const struct sbx__node* node) {
   const struct sbx_file_request* request = g->job->request;
   for (size_t i = 0; i < request->prune_len; i++)
     if (strcmp(request->prune[i], node->name) == 0) return true;
   return false;
 }
 
-static int gather_node(struct gather* g, const struct sbx__node* node) {
+static int gather_node(struct sbx__gather* g, const struct sbx__node* node) {
   if (node->leave || is_done(g, node)) return 0;
+  if (sbx__gather_is_over(g, node)) return 1;
   if (node->type == DT_REG || node->type == DT_LNK)
     return gather_file(g, node);
   if (node->type != DT_DIR || is_pruned(g, node)) return 0;
@@ -189,7 +174,7 @@ static int gather_node(struct gather* g, const struct sbx__node* node) {
   return sbx__tree_skips(rc) ? 0 : rc;
 }
 
-static int gather_folder(struct gather* g, int fd) {
+int sbx__gather_walk(struct sbx__gather* g, int fd) {
   bool hidden = g->job->request->flags & SBX_FILE_HIDDEN;
   struct sbx__node node;
   int rc = sbx__tree_open(&g->tree, g->job->root, fd, hidden);
@@ -197,13 +182,18 @@ static int gather_folder(struct gather* g, int fd) {
     rc = sbx__tree_next(&g->tree, &node);
     if (rc <= 0) break;
     rc = gather_node(g, &node);
+    if (rc == 1) rc = sbx__gather_stop(g, &node);
   }
   sbx__tree_close(&g->tree);
-  if (rc == 1) g->job->result->more = true;
   return rc < 0 ? rc : 0;
 }
 
-static int gather_top(struct gather* g, unsigned mode) {
+static int gather_folder(struct sbx__gather* g, int fd) {
+  int rc = sbx__gather_walk(g, fd);
+  return sbx__gather_join(g, rc);
+}
+
+static int gather_top(struct sbx__gather* g, unsigned mode) {
   const char* path = g->job->request->path;
   const char* slash = strrchr(path, '/');
   int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -217,8 +207,12 @@ static int gather_top(struct gather* g, unsigned mode) {
 }
 
 /* Bytes with a line's end in them lie in no line. */
-static int prepare(struct gather* g) {
-  const struct sbx_file_request* request = g->job->request;
+int sbx__gather_open(struct sbx__gather* g, struct sbx__job* job,
+                     const char* after) {
+  const struct sbx_file_request* request = job->request;
+  memset(g, 0, sizeof(*g));
+  g->job = job;
+  g->after = after;
   g->limit = request->max_bytes > 0 ? request->max_bytes : BATCH;
   g->want.data = request->data;
   g->want.len = request->data_len;
@@ -231,26 +225,31 @@ static int prepare(struct gather* g) {
   return g->scratch ? 0 : -ENOMEM;
 }
 
-static int gather(struct gather* g) {
+void sbx__gather_close(struct sbx__gather* g) {
+  free(g->scratch);
+  free(g->pack.data);
+}
+
+static int gather(struct sbx__gather* g) {
   struct statx st;
-  int rc = prepare(g);
-  if (rc < 0) return rc;
-  int fd = sbx__open(g->job->root, g->job->request->path, O_PATH);
+  const struct sbx__job* job = g->job;
+  int fd = sbx__open(job->root, job->request->path, O_PATH);
   if (fd < 0) return fd;
-  rc = sbx__statx_fd(fd, &st);
+  int rc = sbx__statx_fd(fd, &st);
   close(fd);
   return rc < 0 ? rc : gather_top(g, st.stx_mode);
 }
 
 int sbx__file_gather(struct sbx__job* job) {
   const struct sbx_file_request* request = job->request;
-  struct gather g = {.job = job};
-  int rc = gather(&g);
-  free(g.scratch);
-  if (rc < 0) {
-    free(g.pack.data);
-    return sbx__fail(job, rc, request->path, SBX__FOLDER);
+  struct sbx__gather g;
+  int rc = sbx__gather_open(&g, job, request->to);
+  if (rc == 0) rc = gather(&g);
+  if (rc == 0) {
+    job->result->more = g.more;
+    sbx__pack_take(&g.pack, job->result);
+    g.pack.data = NULL;
   }
-  sbx__pack_take(&g.pack, job->result);
-  return 0;
+  sbx__gather_close(&g);
+  return rc < 0 ? sbx__fail(job, rc, request->path, SBX__FOLDER) : 0;
 }

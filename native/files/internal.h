@@ -43,6 +43,7 @@ struct sbx__job {
   const struct sbx_file_request* request;
   struct sbx_file_result* result;
   struct sbx_error* error;
+  struct sbx__parent* parent; /* parent.c's, or NULL */
 };
 
 /* Whether a request's numbers and pointers can be meant. */
@@ -108,6 +109,21 @@ int sbx__real_path(struct sbx_root* root, const char* path, bool may_miss,
 
 /* mkdirat that gets its mode whatever the process's umask is. */
 int sbx__mkdir_at(int dir, const char* name, uint32_t mode);
+
+/* --- parent.c: several looks into one folder ------------------------------ */
+
+struct sbx__parent {
+  int fd; /* -1: none */
+  size_t len;
+  char path[PATH_MAX];
+};
+
+void sbx__parent_close(struct sbx__parent* parent);
+
+/* 0 or a descriptor; -EAGAIN: the job's path has to be looked at by other
+ * means, which tell what is wrong, or that it is a link. */
+int sbx__parent_look(const struct sbx__job* job, struct statx* st);
+int sbx__parent_open(const struct sbx__job* job, int flags);
 
 /* --- stat.c -------------------------------------------------------------- */
 

@@ -11,15 +11,18 @@ enum { READ_STEP = 64 << 10 };
 /* The most that Node puts into one Buffer. */
 #define READ_MAX ((uint64_t)1 << 32)
 
-static int read_some(int fd, char* data, size_t size, size_t* len) {
+/* 0: at its end, which a read that was asked for more and gives what the file
+ * had when it was looked at has reached, too. 1: full. */
+static int read_some(int fd, char* data, size_t size, size_t end,
+                     size_t* len) {
   while (*len < size) {
     size_t want = size - *len;
     if (want > (1u << 30)) want = 1u << 30;
     ssize_t n = read(fd, data + *len, want);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -errno;
-    if (n == 0) return 0;
     *len += (size_t)n;
+    if (n == 0 || *len == end) return 0;
   }
   return 1;
 }
@@ -33,7 +36,7 @@ static int read_more(int fd, char** bytes, size_t* room, uint64_t limit,
   if (!bigger) return -ENOMEM;
   *bytes = bigger;
   *room = more;
-  return read_some(fd, bigger, more, len);
+  return read_some(fd, bigger, more, 0, len);
 }
 
 void* sbx__read_all(int fd, uint64_t size, uint64_t limit, size_t* len,
@@ -41,7 +44,7 @@ void* sbx__read_all(int fd, uint64_t size, uint64_t limit, size_t* len,
   size_t room = size + 1;
   char* bytes = malloc(room);
   *len = 0;
-  *rc = bytes ? read_some(fd, bytes, room, len) : -ENOMEM;
+  *rc = bytes ? read_some(fd, bytes, room, size, len) : -ENOMEM;
   while (*rc > 0) *rc = read_more(fd, &bytes, &room, limit, len);
   if (*rc == 0 && *len > limit) *rc = -EFBIG;
   if (*rc < 0) {
@@ -77,6 +80,7 @@ static int check_readable(struct sbx__job* job, const struct statx* st) {
 
 static int look(struct sbx__job* job, struct statx* st) {
   const char* path = job->request->path;
+  if (sbx__parent_look(job, st) == 0) return 0;
   int fd = sbx__open(job->root, path, O_PATH);
   if (fd < 0) return sbx__fail(job, fd, path, SBX__SOURCE);
   int rc = sbx__statx_fd(fd, st);
@@ -107,7 +111,9 @@ int sbx__file_read(struct sbx__job* job) {
   int rc = look(job, &st);
   if (rc == 0) rc = check_readable(job, &st);
   if (rc < 0) return rc;
-  int fd = sbx__open(job->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+  int fd = sbx__parent_open(job, flags);
+  if (fd < 0) fd = sbx__open(job->root, path, flags);
   if (fd < 0) return sbx__fail(job, fd, path, SBX__SOURCE);
   rc = read_open(job, fd);
   close(fd);
@@ -134,6 +140,9 @@ int sbx__file_stat(struct sbx__job* job) {
 }
 
 int sbx__file_exists(struct sbx__job* job) {
+  struct statx st;
+  job->result->exists = sbx__parent_look(job, &st) == 0;
+  if (job->result->exists) return 0;
   int fd = sbx__open(job->root, job->request->path, O_PATH);
   if (fd >= 0) close(fd);
   job->result->exists = fd >= 0;

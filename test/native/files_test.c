@@ -314,7 +314,7 @@ static void* race_write(void* arg) {
                                       .data = "racer", .data_len = 5);
   struct sbx_file_result result = {0};
   struct sbx_error error;
-  struct sbx__job job = {racer->s->root, &r, &result, &error};
+  struct sbx__job job = {racer->s->root, &r, &result, &error, NULL};
   r.expected_mtime_ms = racer->expected;
   racer->won = sbx__file_write(&job);
   return NULL;
@@ -399,7 +399,7 @@ static void* write_both(void* arg) {
                                         .data = data, .data_len = len);
     struct sbx_file_result result = {0};
     struct sbx_error error;
-    struct sbx__job job = {s->root, &r, &result, &error};
+    struct sbx__job job = {s->root, &r, &result, &error, NULL};
     assert_int_equal(sbx__file_write(&job), 0);
   }
   free(data);
@@ -675,6 +675,51 @@ static void looks_share_hops(void** state) {
   assert_int_equal(f.answered, 500);
 }
 
+/* Names that lie beside each other, and what stands in the way of that. */
+static void looks_together_answer_as_alone(void** state) {
+  static const char* paths[] = {
+      "d/a", "d/b", "d/l", "d/out", "d/p", "d/sub", "d/no", "d/a/x", "l/a",
+      "l/up", "top", "d/sub/f", "d/sub/../a", "d/loop", "no/a", "", "d",
+      "d/empty", "d/a", "sneak/passwd", "d/.", "top/x", "l/l/a", "d/b"};
+  enum { PATHS = sizeof(paths) / sizeof(*paths), CALLS = 3 * PATHS };
+  static const enum sbx_file_verb verbs[] = {READ, STAT, SBX_FILE_EXISTS};
+  struct scratch* s = *state;
+  struct answer* answers = calloc(CALLS, sizeof(*answers));
+  shell(s, "mkdir -p d/sub; printf aa > d/a; printf b > d/b; ln -s a d/l;"
+           "ln -s /etc/passwd d/out; mkfifo d/p; printf t > top; : > d/empty;"
+           "ln -s d l; ln -s ../top d/up; printf f > d/sub/f; ln -s . d/l2;"
+           "ln -s loop d/loop; ln -s /etc sneak");
+  for (int i = 0; i < CALLS; i++) {
+    struct sbx_file_request r = REQUEST(.verb = verbs[i / PATHS],
+                                        .path = paths[i % PATHS]);
+    assert_int_equal(
+        sbx_files_request(&s->loop, s->root, &r, on_answer, &answers[i]), 0);
+  }
+  uv_run(&s->loop, UV_RUN_DEFAULT);
+  for (int i = 0; i < CALLS; i++) {
+    struct sbx_file_request r = REQUEST(.verb = verbs[i / PATHS],
+                                        .path = paths[i % PATHS]);
+    struct answer* a = &answers[i];
+    struct answer alone = ask(s, &r);
+    assert_true(a->called);
+    assert_int_equal(a->code, alone.code);
+    if (a->code) assert_string_equal(a->error.message, alone.error.message);
+    assert_int_equal(a->result.len, alone.result.len);
+    if (alone.result.len)
+      assert_memory_equal(a->result.data, alone.result.data, alone.result.len);
+    assert_int_equal(a->result.exists, alone.result.exists);
+    assert_int_equal(a->result.stat.size, alone.result.stat.size);
+    assert_int_equal(a->result.stat.type, alone.result.stat.type);
+    free(a->result.data);
+    free(alone.result.data);
+  }
+  assert_int_equal(answers[0].result.len, 2);
+  assert_int_equal(answers[3].code, SBX_E_ACCESS);
+  assert_int_equal(answers[4].code, SBX_E_SPECIAL_FILE);
+  assert_int_equal(answers[19].code, SBX_E_ACCESS);
+  free(answers);
+}
+
 static void hold_thread(uv_work_t* work) {
   uv_sem_wait(work->data);
 }
@@ -883,7 +928,7 @@ int main(void) {
       T(cached_answers),
       T(remembered_folders),
       T(a_turn_has_its_share),
-      T(looks_share_hops),
+      T(looks_share_hops), T(looks_together_answer_as_alone),
       T(what_waits_is_abandoned),
       T(limits_of_a_read),
       T(swapping_never_leads_out),

@@ -128,11 +128,62 @@ static void batches(void** state) {
   assert_gathered(s, REQUEST(.path = "", .to = "zzz"), "", false);
 }
 
+/* Enough files for two threads: every third one has the line. */
+static char* many(struct scratch* s) {
+  shell(s, "for i in $(seq 10 49); do mkdir -p d$i/e; for j in $(seq 10 34); do"
+           " [ $(((i + j) % 3)) = 0 ] && echo two $i$j > d$i/e/f$j ||"
+           " echo one > d$i/e/f$j; done; ln -s e/f10 d$i/l; done;"
+           "mkfifo d20/e/p d30/e/p");
+  char *text = calloc(1, 64 << 10), *to = text;
+  for (int i = 10; i < 50; i++) {
+    for (int j = 10; j < 35; j++)
+      if ((i + j) % 3 == 0)
+        to += sprintf(to, "d%d/e/f%d=two %d%d\n;", i, j, i, j);
+    if ((i + 10) % 3 == 0) to += sprintf(to, "d%d/l=two %d10\n;", i, i);
+  }
+  return text;
+}
+
+static void two_threads_find_as_one(void** state) {
+  struct scratch* s = *state;
+  char* text = many(s);
+  struct sbx_file_request r = REQUEST(.path = "", .data = "two", .data_len = 3,
+                                      .flags = SBX_FILE_LINES);
+  for (int i = 0; i < 20; i++) assert_gathered(s, r, text, false);
+  free(text);
+}
+
+static void two_threads_batch_as_one(void** state) {
+  struct scratch* s = *state;
+  char *text = many(s), *found = calloc(1, 64 << 10), after[64] = "";
+  for (bool more = true; more;) {
+    struct sbx_file_request r = REQUEST(.verb = SBX_FILE_GATHER, .path = "",
+        .to = after, .data = "two", .data_len = 3, .max_bytes = 5000,
+        .flags = SBX_FILE_LINES);
+    struct answer a = ask(s, &r);
+    assert_int_equal(a.code, 0);
+    assert_true(a.result.count > 0 && a.result.len <= 5000);
+    more = a.result.more;
+    if (more) assert_true(a.result.len > 5000 - 50);
+    char* part = gathered(&a.result);
+    strcat(found, part);
+    char* last = strrchr(part, '=');
+    while (last > part && last[-1] != ';') last--;
+    sscanf(last, "%63[^=]", after);
+    free(part);
+    free(a.result.data);
+  }
+  assert_string_equal(found, text);
+  free(found);
+  free(text);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_open, scratch_close)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(plain_files_in_order), T(only_with_the_bytes),
-      T(only_lines_with_the_bytes), T(batches)};
+      T(only_lines_with_the_bytes), T(batches),
+      T(two_threads_find_as_one), T(two_threads_batch_as_one)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
