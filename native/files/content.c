@@ -19,7 +19,8 @@
 #endif
 
 enum {
-  CHUNK = 128 << 10, /* fits into a cache beside the other one */
+  CHUNK = 32 << 10, /* fits into a cache; more takes larger pieces of memory, which
+                      a virtual machine may have to ask its host for */
   TWO_FROM = 32 << 20 /* bytes, so that a thread's start does not matter */
 };
 
