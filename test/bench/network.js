@@ -71,7 +71,7 @@ function inside(box, port, head) {
   };
 }
 
-async function throughput(name, ours, theirs, goal, rounds = 9) {
+async function throughput(name, ours, theirs, goal, rounds = 15) {
   const a = [];
   const b = [];
   await ours();

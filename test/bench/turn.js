@@ -2,7 +2,7 @@
 // disturbed of several runs counts: a busy machine takes the CPU away in any turn.
 
 /** `before` makes ready, unwatched, what each run needs. */
-export async function longestTurn(work, { rounds = 5, before } = {}) {
+export async function longestTurn(work, { rounds = 8, before } = {}) {
   let least = Infinity;
   for (let i = 0; i < rounds; i++) {
     await before?.();
