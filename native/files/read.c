@@ -22,7 +22,7 @@ static int read_some(int fd, char* data, size_t size, size_t end,
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -errno;
     *len += (size_t)n;
-    if (n == 0 || *len == end) return 0;
+    if (n == 0 || ((size_t)n < want && *len == end)) return 0;
   }
   return 1;
 }

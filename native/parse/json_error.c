@@ -8,7 +8,7 @@
 #include "../utf8.h"
 #include "json_internal.h"
 
-enum { PATH_TEXT_MAX = 200 };
+enum { PATH_TEXT_MAX = 200, KEY_TEXT_MAX = 44 };
 
 /* What begins like JSON is never quoted: it may hold tokens. */
 int sbx__json_bad(const struct sbx_json_source* source, const char* bytes,
@@ -45,23 +45,37 @@ static bool is_word(const char* key) {
   return true;
 }
 
-/* Of a key that may be long, cut between code points. */
-static int shown(const char* key) {
-  size_t len = strnlen(key, 40);
+/* Of a key that may be long, or hold the sign for a NUL. */
+static const char* shown(const char* key, char text[KEY_TEXT_MAX]) {
+  size_t left = strlen(key), used = 0;
 
-  return (int) (len - sbx_utf8_tail(key, len));
+  while (left > 0) {
+    bool valid;
+    size_t n = sbx_utf8_next(key, left, &valid);
+    const char* from = valid ? key : SBX__JSON_REPLACEMENT;
+    size_t len = valid ? n : strlen(from);
+
+    if (used + len >= KEY_TEXT_MAX) break;
+    memcpy(text + used, from, len);
+    used += len;
+    key += n;
+    left -= n;
+  }
+  text[used] = '\0';
+  return text;
 }
 
 static void add_step(char* path, const char* key, size_t index) {
   size_t used = strlen(path);
   size_t room = PATH_TEXT_MAX - used;
+  char text[KEY_TEXT_MAX];
 
   if (key == NULL)
     snprintf(path + used, room, "[%zu]", index);
   else if (is_word(key))
     snprintf(path + used, room, "%s%s", used > 0 ? "." : "", key);
   else
-    snprintf(path + used, room, "[\"%.*s\"]", shown(key), key);
+    snprintf(path + used, room, "[\"%s\"]", shown(key, text));
   used = strlen(path);
   path[used - sbx_utf8_tail(path, used)] = '\0';
 }

@@ -10,6 +10,9 @@
 /* A NUL in a string, for cJSON. */
 #define SBX__JSON_NUL "\xc0\x80"
 
+/* U+FFFD, for bytes that are no text. */
+#define SBX__JSON_REPLACEMENT "\xef\xbf\xbd"
+
 struct sbx_json {
   cJSON* root;
   struct sbx_json_source source;

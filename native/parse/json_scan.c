@@ -9,8 +9,6 @@
 #include "../utf8.h"
 #include "json_internal.h"
 
-#define REPLACEMENT "\xef\xbf\xbd"
-
 static void put(struct sbx__json_scan* s, const char* bytes, size_t len) {
   if (s->copy != NULL) sbx_text_add(s->copy, bytes, len);
 }
@@ -73,7 +71,7 @@ static void escape(struct sbx__json_scan* s) {
   else if (first < 0xdc00 && second >= 0xdc00 && second <= 0xdfff)
     keep(s, 12);
   else
-    replace(s, 6, REPLACEMENT);
+    replace(s, 6, SBX__JSON_REPLACEMENT);
 }
 
 static bool is_plain(char c) {
@@ -127,7 +125,7 @@ static void string(struct sbx__json_scan* s) {
       if (valid)
         keep(s, n);
       else
-        replace(s, n, REPLACEMENT);
+        replace(s, n, SBX__JSON_REPLACEMENT);
     }
   }
 }

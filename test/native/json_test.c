@@ -114,7 +114,7 @@ static void errors_name_the_path(void** state) {
   struct sbx_json* json = parse(
       "{\"steps\":[{\"id\":\"a\"},{\"id\":\"b\"},{\"id\":3,\"odd key\":{}}],"
       "\"half\":1.5,\"huge\":9007199254740993,\"inf\":1e999,\"minus\":-1,"
-      "\"digits\":\"007\",\"nul\":\"a\\u0000b\"}");
+      "\"digits\":\"007\",\"nul\":\"a\\u0000b\",\"k\\u0000\\u00e9y\":{}}");
   struct sbx_json_node root = sbx_json_root(json), at;
   struct sbx_error error;
   const char* text;
@@ -139,6 +139,13 @@ static void errors_name_the_path(void** state) {
        "E2B's answer: steps[2] is an object, not a string");
   SAYS(sbx_json_bool(sbx_json_get(at, "odd key"), "x", &(bool){0}, &error),
        "E2B's answer has no boolean steps[2][\"odd key\"].x");
+  for (at = sbx_json_first(root); sbx_json_next(at).item != NULL;)
+    at = sbx_json_next(at);
+  SAYS(sbx_json_string(at, "id", &text, &error),
+       "E2B's answer has no string "
+       "[\"k\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9y\"].id");
+  at = sbx_json_get(root, "steps");
+  at = sbx_json_next(sbx_json_next(sbx_json_first(at)));
   SAYS(sbx_json_refuse(at, "id", "is no id", &error),
        "E2B's answer: steps[2].id is no id");
   for (const char* const* name =
