@@ -126,6 +126,7 @@ void sbx_kit_job_free(struct sbx_kit_job* job) {
 /* --- answers -------------------------------------------------------------- */
 
 static bool take_number(const char** at, const char* end, uint64_t* out) {
+  if (*at >= end) return false;
   const char* space = memchr(*at, ' ', (size_t)(end - *at));
   if (!space || sbx__number_parse(*at, (size_t)(space - *at), out) < 0)
     return false;
@@ -220,7 +221,7 @@ static int take_prepared(struct sbx_kit_job* job, char* at, char* end,
   if (end - at < 4 || at[2] != ' ') return SBX_E_PROVIDER;
   if (at[1] != '1') return fail_folder(job, error);
   result->made = at[0] == '1';
-  char* line = memchr(at, '\n', (size_t)(end - at));
+  char* line = memchr(uid_at, '\n', (size_t)(end - uid_at));
   if (!line || !take_number(&uid_at, line, &uid) || uid > UINT32_MAX)
     return SBX_E_PROVIDER;
   result->uid = (uint32_t)uid;
