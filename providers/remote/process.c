@@ -50,6 +50,7 @@ struct remote_process {
   bool follows;  /* the drive is a command that tells what was kept */
   bool stdin_open;
   bool eof_wanted, eof_sent;
+  bool eof_denied; /* for good, as the error that comes next says */
   bool lossy;   /* output may be missing */
   bool gone;    /* the service does not know the process any more */
   bool ending;  /* an end was asked for */
@@ -257,6 +258,10 @@ static void on_denied(struct remote_process* p, const char* bytes,
   struct sbx_emit_denied denied = {0};
 
   if (len >= sizeof(denied)) memcpy(&denied, bytes, sizeof(denied));
+  if (denied.count == 0) {
+    p->eof_denied = true;
+    return;
+  }
   pieces_over(p, denied.count, denied.code);
 }
 
@@ -298,6 +303,7 @@ static void input_cut(struct remote_process* p) {
 static void on_input_emit(void* data, int64_t what, const char* bytes,
                           size_t len) {
   if (what == SBX_EMIT_WRITTEN) on_written(data, bytes, len);
+  if (what == SBX_EMIT_DENIED) on_denied(data, bytes, len);
 }
 
 static void on_input_retry(uv_timer_t* timer) {
@@ -316,24 +322,47 @@ static int write_status(const struct sbx_error* error) {
                                                             : UV_ECONNRESET;
 }
 
+static void settle_endless(struct remote_process* p,
+                           const struct sbx_error* error);
+
+/* Whether the input's end will not come, and nobody else was told why. */
+static bool is_endless(const struct remote_process* p, int status,
+                       bool denied) {
+  if (!p->eof_wanted || p->ending || p->base.settled || p->base.closed)
+    return false;
+  return denied || (status != UV_EPIPE && status != SBX_E_NOT_FOUND);
+}
+
+static void input_stop(struct remote_process* p, int status, bool denied,
+                       const struct sbx_error* error) {
+  p->stdin_open = false;
+  p->input_over = status;
+  input_fail(p, status);
+  input_end(p, status);
+  if (is_endless(p, status, denied)) settle_endless(p, error);
+}
+
 /* What comes next is tried anew, unless the command reads no more. */
 static void on_input_done(void* data, const struct sbx_error* error) {
   struct remote_process* p = data;
+  struct sbx_error told = {0};
   int status = write_status(error);
-  bool over = status == UV_EPIPE || status == SBX_E_NOT_FOUND ||
+  bool denied = p->eof_denied;
+  bool over = denied || status == UV_EPIPE || status == SBX_E_NOT_FOUND ||
               ++p->input_tries > TRIES;
 
+  if (error != NULL) told = *error;
+  p->eof_denied = false;
   sbx_drive_close(p->input);
   p->input = NULL;
   p->holds++;
   if (over) {
-    p->stdin_open = false;
-    p->input_over = status;
+    input_stop(p, status, denied, &told);
+    release(p);
+    return;
   }
   input_fail(p, status);
-  if (over)
-    input_end(p, status);
-  else if (p->input_tries > 1 && p->stdin_open)
+  if (p->input_tries > 1 && p->stdin_open)
     timer_start(p, &p->input_retry, &p->input_retrying, on_input_retry,
                 wait_of(p->input_tries));
   else
@@ -430,6 +459,14 @@ static void settle_failed(struct remote_process* p,
 
   result.error = &copy;
   settle(p, &result);
+}
+
+/* A command waits for the end of its input, which it cannot be given. Nobody has
+ * a handle of one in the foreground. */
+static void settle_endless(struct remote_process* p,
+                           const struct sbx_error* error) {
+  if (!p->spooled) sbx__remote_kill_leftover(p->remote, p->pid);
+  settle_failed(p, error, true);
 }
 
 static void cwd_error(struct remote_process* p, struct sbx_error* error) {
@@ -655,6 +692,13 @@ static void on_probed(void* arg, enum sbx__remote_life life) {
 
 static void on_broken(struct remote_process* p,
                       const struct sbx_error* error) {
+  bool denied = p->eof_denied;
+
+  p->eof_denied = false;
+  if (denied && !p->ending) {
+    settle_endless(p, error);
+    return;
+  }
   if (error->code == SBX_E_NOT_FOUND && !p->gone) {
     p->gone = true;
     come_back(p);
