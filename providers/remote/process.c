@@ -19,6 +19,7 @@ enum {
   SLACK = 1024 * 1024,  /* what comes after a pause: the end may be behind it */
   KILL_TRIES = 3,
   KILL_WAIT_MS = 3000,  /* for the end of what was killed to be told */
+  KNOWN_MS = 1000,      /* for the end of a terminal that cannot be joined */
   UNBORN_MS = 500,      /* for the pid of what is to be killed */
   LATE_MS = 3000,       /* what the time limit inside may be late */
   SERVICE_LATE_MS = 15000
@@ -452,9 +453,16 @@ static void settle_killed(struct remote_process* p) {
   settle(p, &result);
 }
 
+/* Attached to by a pid that neither the service nor the kit has confirmed: it
+ * may have ended just now, or never been. */
+static bool is_unknown(const struct remote_process* p) {
+  return p->attached && !p->base.spawned;
+}
+
 static void settle_failed(struct remote_process* p,
                           const struct sbx_error* error, bool ran) {
-  struct sbx_process_result result = {.exit_code = -1, .ran = ran};
+  struct sbx_process_result result = {.exit_code = -1,
+                                      .ran = ran && !is_unknown(p)};
   struct sbx_error copy = *error;
 
   result.error = &copy;
@@ -503,12 +511,6 @@ static void settle_lost(struct remote_process* p) {
 /* Shells tell a signal as 128 + n. */
 static int signal_of(int exit_code) {
   return exit_code > 128 && exit_code < 128 + 32 ? exit_code - 128 : 0;
-}
-
-/* Attached to by a pid that the service has not: it may have ended just now, or
- * never been. */
-static bool is_unknown(const struct remote_process* p) {
-  return p->attached && p->gone && !p->base.spawned;
 }
 
 static void settle_ended(struct remote_process* p) {
@@ -566,11 +568,22 @@ static void on_kit_exit(void* data, const struct sbx_kit_run_exit* exit) {
   p->exit = *exit;
 }
 
-/* A pid is told when the command is certain to run. */
+static void on_not_joined(uv_timer_t* timer) {
+  struct remote_process* p = timer->data;
+
+  if (is_unknown(p)) settle_lost(p);
+}
+
+/* A pid is told when the command is certain to run, or to have run. Of a
+ * terminal that the service has not nothing is kept but its end. */
 static void on_began(void* data) {
   struct remote_process* p = data;
 
-  if (!p->base.settled) sbx__process_spawned(&p->base, p->pid);
+  if (p->base.settled) return;
+  if (is_unknown(p) && !p->spooled)
+    timer_start(p, &p->retry, &p->retrying, on_not_joined, KNOWN_MS);
+  else
+    sbx__process_spawned(&p->base, p->pid);
 }
 
 static struct sbx_kit_run_events kit_events(struct remote_process* p) {
@@ -631,8 +644,7 @@ static void on_pid(struct remote_process* p, const char* bytes, size_t len) {
     p->pid = pid;
   }
   p->holds++;
-  if ((!p->spooled || p->attached) && !is_unknown(p))
-    sbx__process_spawned(&p->base, p->pid);
+  if (!p->spooled && !p->follows) sbx__process_spawned(&p->base, p->pid);
   if (!p->base.closed && !p->base.settled) {
     if (p->ending)
       kill_now(p);
@@ -820,9 +832,9 @@ static void come_back(struct remote_process* p) {
   int rc;
 
   p->holds++;
-  if (is_unknown(p))
+  if (is_unknown(p) && p->gone)
     input_fail(p, SBX_E_NOT_FOUND);
-  else
+  else if (!is_unknown(p))
     sbx__process_spawned(&p->base, p->pid); /* for all that is known */
   if (!p->follows) input_cut(p);
   if (p->base.closed || p->base.settled) {
@@ -973,7 +985,9 @@ static void on_stop(struct sbx__remote_work* w,
                     const struct sbx_error* error) {
   struct remote_process* p = of_work(w);
 
-  if (error->code == SBX_E_ABORTED && !p->remote->closing && p->pid != 0)
+  bool ended = error->code == SBX_E_ABORTED && !p->remote->closing;
+
+  if (ended && p->pid != 0 && !is_unknown(p))
     settle_killed(p);
   else
     settle_failed(p, error, p->pid != 0 || !is_absence(&p->error));
