@@ -11,6 +11,7 @@
 
 #include "../../native/parse/base64.h"
 #include "../../native/parse/envelope.h"
+#include "closing.h"
 #include "e2b.h"
 #include "exit.h"
 
@@ -18,6 +19,7 @@ enum {
   STREAM = 1,        /* the exchange of the output; the others count on */
   LINGER_TIMER = 1,  /* for the stream's end, so that its connection lives */
   LINGER_MS = 1000,
+  CLOSING_TIMER = 2, /* for the end of a command whose input was not ended */
   PIECE_MAX = 32 * 1024 - 16 /* with its length before it */
 };
 
@@ -49,6 +51,7 @@ struct process {
   struct piece *first, *last;
   uint32_t sending; /* the exchange of the piece that is on its way, or 0 */
   size_t sent;      /* of it */
+  struct sbx_answer closing; /* to the end of the input */
   bool closed;      /* takes no more input */
   bool refused;     /* as its command does */
 
@@ -519,11 +522,6 @@ static int on_stream(struct process* p, const struct sbx_step_event* event) {
   }
 }
 
-/* What did not come from envd says nothing about the command. */
-static bool is_in_between(int status) {
-  return status == 429 || (status > 501 && status < 505);
-}
-
 static int lose_input(struct process* p, int status) {
   sbx_error_set(&p->error, SBX_E_UNAVAILABLE, ECONNRESET, p->operation,
                 "E2B answered %d to the input of a command.", status);
@@ -549,15 +547,14 @@ static int refuse_input(struct process* p, int status) {
 }
 
 /* It says nothing about the command, which may still wait for its input: bytes
- * are their writer's to send again, but nobody else would tell of the end. */
+ * are their writer's to send again. */
 static int deny_input(struct process* p, int status) {
   struct sbx_emit_denied denied = {0};
   struct sbx_fault none = {0};
 
   denied.code = sbx_fault_error(status, &none, -1, &p->e->envd_words,
                                 p->operation, &p->error);
-  if (p->input_only || p->first == NULL || p->first->end)
-    return fail(p, &p->error);
+  if (p->input_only) return fail(p, &p->error);
   memset(&p->error, 0, sizeof(p->error));
   p->sending = 0;
   while (p->first != NULL && !p->first->end) {
@@ -574,21 +571,63 @@ static int deny_input(struct process* p, int status) {
 
 static int on_call_head(struct process* p, int status) {
   if (status >= 200 && status < 300) return 0;
-  if (is_in_between(status)) return lose_input(p, status);
+  if (sbx_e2b_in_between(status)) return lose_input(p, status);
   return status == 401 || status == 403 ? deny_input(p, status)
                                         : refuse_input(p, status);
 }
 
-/* Only whether it went well matters; its body is dropped. Where that is not
- * known, the whole is broken: nothing was told as written. */
+/* Nobody else would tell that the input has no end, for which the command may
+ * wait for ever: it is told at once where no other try would go better. */
+static int deny_end(struct process* p) {
+  struct sbx_emit_denied denied = {0};
+  struct sbx_e2b_closing closing =
+      sbx_e2b_closing(p->e, &p->closing, p->operation, &p->error);
+
+  if (!closing.final) return lose_input(p, p->closing.status);
+  denied.code = p->error.code;
+  emit(p, SBX_EMIT_DENIED, &denied, sizeof(denied));
+  return fail(p, &p->error);
+}
+
+static int on_closing_end(struct process* p) {
+  struct sbx_e2b_closing closing;
+
+  if (sbx_answer_good(&p->closing)) return on_sent(p);
+  closing = sbx_e2b_closing(p->e, &p->closing, p->operation, NULL);
+  if (closing.wait_ms == 0) return deny_end(p);
+  if (p->framed || p->terminal) /* sent as bytes, which nobody reads */
+    return refuse_input(p, p->closing.status);
+  act(p, SBX_ACTION_TIMER, CLOSING_TIMER, (int64_t) closing.wait_ms);
+  return 0;
+}
+
+static int on_closing(struct process* p, const struct sbx_step_event* event) {
+  switch (event->type) {
+    case SBX_STEP_HEAD: return sbx_answer_head(&p->closing, event->head, NULL);
+    case SBX_STEP_BYTES:
+      return sbx_answer_bytes(&p->closing, event->bytes, event->len);
+    case SBX_STEP_END: return on_closing_end(p);
+    case SBX_STEP_FAILED: return fail(p, event->error);
+    default: return 0;
+  }
+}
+
+/* Of bytes only whether they went well matters; the body is dropped. Where that
+ * is not known, the whole is broken: nothing was told as written. */
 static int on_call(struct process* p, const struct sbx_step_event* event) {
-  if (event->exchange != p->sending) return 0;
+  if (event->exchange != p->sending || p->exited) return 0;
+  if (p->first != NULL && p->first->end) return on_closing(p, event);
   switch (event->type) {
     case SBX_STEP_HEAD: return on_call_head(p, event->head->status);
     case SBX_STEP_END: return on_sent(p);
     case SBX_STEP_FAILED: return fail(p, event->error);
     default: return 0;
   }
+}
+
+static int on_timer(struct process* p, uint32_t timer) {
+  if (timer == LINGER_TIMER) return finish(p, NULL);
+  return p->exited ? 0 : deny_end(p);
 }
 
 /* ---- the machine ---- */
@@ -618,7 +657,7 @@ static int process_step(struct sbx_machine* m,
   switch (event->type) {
     case SBX_STEP_BEGIN: return on_begin(p);
     case SBX_STEP_INPUT: return on_input(p, event);
-    case SBX_STEP_TIMER: return finish(p, NULL);
+    case SBX_STEP_TIMER: return on_timer(p, event->exchange);
     case SBX_STEP_CANCEL:
     case SBX_STEP_DEADLINE:
       return on_give_up(p, event->type == SBX_STEP_CANCEL);
@@ -635,6 +674,7 @@ static void process_free(struct sbx_machine* m) {
   sbx_request_free(&p->request);
   sbx_envelope_free(&p->reader);
   sbx_answer_clear(&p->refusal);
+  sbx_answer_clear(&p->closing);
   sbx_text_free(&p->decoded);
   free(p);
 }

@@ -391,11 +391,11 @@ static int take_mark(struct sbx_kit_run* run, int stream, const char* mark) {
   s->len = 0;
   if (mark[PREFIX_LEN - 1] == '+')
     return take_head(run, stream, s->held + PREFIX_LEN, len);
-  if (run->follow && !s->headed) return SBX_E_PROVIDER;
   if (s->held[PREFIX_LEN] == 'b') {
     if (run->events.on_began) run->events.on_began(run->events.data);
     return 0;
   }
+  if (run->follow && !s->headed) return SBX_E_PROVIDER;
   take_end(run, stream, s->held + PREFIX_LEN);
   return 0;
 }

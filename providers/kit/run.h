@@ -59,7 +59,7 @@ struct sbx_kit_run_exit {
 struct sbx_kit_run_events {
   void* data;
   /* SPOOL: where it starts was entered, its record is there, the command is
-   * next. May be NULL. */
+   * next. Follow: there is such a command. May be NULL. */
   void (*on_began)(void* data);
   /* stream: 0 stdout, 1 stderr. */
   void (*on_output)(void* data, int stream, const char* bytes, size_t len);

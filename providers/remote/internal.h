@@ -127,6 +127,9 @@ void sbx__remote_linger(struct sbx_remote* r, struct sbx_drive* drive);
  * pid, and ends the command if it comes to one. */
 void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive);
 
+/* Ends a command that nobody waits for any more. */
+void sbx__remote_kill_leftover(struct sbx_remote* r, uint32_t pid);
+
 /* ---- command.c: a command of the kit, run to its end ---- */
 
 struct sbx__command;

@@ -76,19 +76,24 @@ static void on_killed(void* arg, const struct sbx_error* error,
   (void) result;
 }
 
+void sbx__remote_kill_leftover(struct sbx_remote* r, uint32_t pid) {
+  struct sbx_kit_place place;
+  struct sbx_kit_job* job = NULL;
+
+  sbx__remote_place(r, 0, &place);
+  if (sbx_kit_job_kill(&place, pid, 0, 0, &job) != 0) job = NULL;
+  sbx__job_run(r, job, "processes.kill", on_killed, NULL);
+}
+
 static void on_born(void* data, int64_t what, const char* bytes, size_t len) {
   struct leftover* l = data;
   struct sbx_remote* r = l->remote;
-  struct sbx_kit_place place;
-  struct sbx_kit_job* job = NULL;
   uint32_t pid;
 
   if (what != SBX_EMIT_PID || len < sizeof(pid)) return;
   memcpy(&pid, bytes, sizeof(pid));
   finish(l);
-  sbx__remote_place(r, 0, &place);
-  if (sbx_kit_job_kill(&place, pid, 0, 0, &job) != 0) job = NULL;
-  sbx__job_run(r, job, "processes.kill", on_killed, NULL);
+  sbx__remote_kill_leftover(r, pid);
 }
 
 void sbx__remote_orphan(struct sbx_remote* r, struct sbx_drive* drive) {

@@ -19,6 +19,7 @@ enum {
   SLACK = 1024 * 1024,  /* what comes after a pause: the end may be behind it */
   KILL_TRIES = 3,
   KILL_WAIT_MS = 3000,  /* for the end of what was killed to be told */
+  KNOWN_MS = 1000,      /* for the end of a terminal that cannot be joined */
   UNBORN_MS = 500,      /* for the pid of what is to be killed */
   LATE_MS = 3000,       /* what the time limit inside may be late */
   SERVICE_LATE_MS = 15000
@@ -50,6 +51,7 @@ struct remote_process {
   bool follows;  /* the drive is a command that tells what was kept */
   bool stdin_open;
   bool eof_wanted, eof_sent;
+  bool eof_denied; /* for good, as the error that comes next says */
   bool lossy;   /* output may be missing */
   bool gone;    /* the service does not know the process any more */
   bool ending;  /* an end was asked for */
@@ -257,6 +259,10 @@ static void on_denied(struct remote_process* p, const char* bytes,
   struct sbx_emit_denied denied = {0};
 
   if (len >= sizeof(denied)) memcpy(&denied, bytes, sizeof(denied));
+  if (denied.count == 0) {
+    p->eof_denied = true;
+    return;
+  }
   pieces_over(p, denied.count, denied.code);
 }
 
@@ -298,6 +304,7 @@ static void input_cut(struct remote_process* p) {
 static void on_input_emit(void* data, int64_t what, const char* bytes,
                           size_t len) {
   if (what == SBX_EMIT_WRITTEN) on_written(data, bytes, len);
+  if (what == SBX_EMIT_DENIED) on_denied(data, bytes, len);
 }
 
 static void on_input_retry(uv_timer_t* timer) {
@@ -316,24 +323,47 @@ static int write_status(const struct sbx_error* error) {
                                                             : UV_ECONNRESET;
 }
 
+static void settle_endless(struct remote_process* p,
+                           const struct sbx_error* error);
+
+/* Whether the input's end will not come, and nobody else was told why. */
+static bool is_endless(const struct remote_process* p, int status,
+                       bool denied) {
+  if (!p->eof_wanted || p->ending || p->base.settled || p->base.closed)
+    return false;
+  return denied || (status != UV_EPIPE && status != SBX_E_NOT_FOUND);
+}
+
+static void input_stop(struct remote_process* p, int status, bool denied,
+                       const struct sbx_error* error) {
+  p->stdin_open = false;
+  p->input_over = status;
+  input_fail(p, status);
+  input_end(p, status);
+  if (is_endless(p, status, denied)) settle_endless(p, error);
+}
+
 /* What comes next is tried anew, unless the command reads no more. */
 static void on_input_done(void* data, const struct sbx_error* error) {
   struct remote_process* p = data;
+  struct sbx_error told = {0};
   int status = write_status(error);
-  bool over = status == UV_EPIPE || status == SBX_E_NOT_FOUND ||
+  bool denied = p->eof_denied;
+  bool over = denied || status == UV_EPIPE || status == SBX_E_NOT_FOUND ||
               ++p->input_tries > TRIES;
 
+  if (error != NULL) told = *error;
+  p->eof_denied = false;
   sbx_drive_close(p->input);
   p->input = NULL;
   p->holds++;
   if (over) {
-    p->stdin_open = false;
-    p->input_over = status;
+    input_stop(p, status, denied, &told);
+    release(p);
+    return;
   }
   input_fail(p, status);
-  if (over)
-    input_end(p, status);
-  else if (p->input_tries > 1 && p->stdin_open)
+  if (p->input_tries > 1 && p->stdin_open)
     timer_start(p, &p->input_retry, &p->input_retrying, on_input_retry,
                 wait_of(p->input_tries));
   else
@@ -423,13 +453,28 @@ static void settle_killed(struct remote_process* p) {
   settle(p, &result);
 }
 
+/* Attached to by a pid that neither the service nor the kit has confirmed: it
+ * may have ended just now, or never been. */
+static bool is_unknown(const struct remote_process* p) {
+  return p->attached && !p->base.spawned;
+}
+
 static void settle_failed(struct remote_process* p,
                           const struct sbx_error* error, bool ran) {
-  struct sbx_process_result result = {.exit_code = -1, .ran = ran};
+  struct sbx_process_result result = {.exit_code = -1,
+                                      .ran = ran && !is_unknown(p)};
   struct sbx_error copy = *error;
 
   result.error = &copy;
   settle(p, &result);
+}
+
+/* A command waits for the end of its input, which it cannot be given. Nobody has
+ * a handle of one in the foreground. */
+static void settle_endless(struct remote_process* p,
+                           const struct sbx_error* error) {
+  if (!p->spooled) sbx__remote_kill_leftover(p->remote, p->pid);
+  settle_failed(p, error, true);
 }
 
 static void cwd_error(struct remote_process* p, struct sbx_error* error) {
@@ -466,12 +511,6 @@ static void settle_lost(struct remote_process* p) {
 /* Shells tell a signal as 128 + n. */
 static int signal_of(int exit_code) {
   return exit_code > 128 && exit_code < 128 + 32 ? exit_code - 128 : 0;
-}
-
-/* Attached to by a pid that the service has not: it may have ended just now, or
- * never been. */
-static bool is_unknown(const struct remote_process* p) {
-  return p->attached && p->gone && !p->base.spawned;
 }
 
 static void settle_ended(struct remote_process* p) {
@@ -529,11 +568,22 @@ static void on_kit_exit(void* data, const struct sbx_kit_run_exit* exit) {
   p->exit = *exit;
 }
 
-/* A pid is told when the command is certain to run. */
+static void on_not_joined(uv_timer_t* timer) {
+  struct remote_process* p = timer->data;
+
+  if (is_unknown(p)) settle_lost(p);
+}
+
+/* A pid is told when the command is certain to run, or to have run. Of a
+ * terminal that the service has not nothing is kept but its end. */
 static void on_began(void* data) {
   struct remote_process* p = data;
 
-  if (!p->base.settled) sbx__process_spawned(&p->base, p->pid);
+  if (p->base.settled) return;
+  if (is_unknown(p) && !p->spooled)
+    timer_start(p, &p->retry, &p->retrying, on_not_joined, KNOWN_MS);
+  else
+    sbx__process_spawned(&p->base, p->pid);
 }
 
 static struct sbx_kit_run_events kit_events(struct remote_process* p) {
@@ -594,8 +644,7 @@ static void on_pid(struct remote_process* p, const char* bytes, size_t len) {
     p->pid = pid;
   }
   p->holds++;
-  if ((!p->spooled || p->attached) && !is_unknown(p))
-    sbx__process_spawned(&p->base, p->pid);
+  if (!p->spooled && !p->follows) sbx__process_spawned(&p->base, p->pid);
   if (!p->base.closed && !p->base.settled) {
     if (p->ending)
       kill_now(p);
@@ -655,6 +704,13 @@ static void on_probed(void* arg, enum sbx__remote_life life) {
 
 static void on_broken(struct remote_process* p,
                       const struct sbx_error* error) {
+  bool denied = p->eof_denied;
+
+  p->eof_denied = false;
+  if (denied && !p->ending) {
+    settle_endless(p, error);
+    return;
+  }
   if (error->code == SBX_E_NOT_FOUND && !p->gone) {
     p->gone = true;
     come_back(p);
@@ -776,9 +832,9 @@ static void come_back(struct remote_process* p) {
   int rc;
 
   p->holds++;
-  if (is_unknown(p))
+  if (is_unknown(p) && p->gone)
     input_fail(p, SBX_E_NOT_FOUND);
-  else
+  else if (!is_unknown(p))
     sbx__process_spawned(&p->base, p->pid); /* for all that is known */
   if (!p->follows) input_cut(p);
   if (p->base.closed || p->base.settled) {
@@ -929,7 +985,9 @@ static void on_stop(struct sbx__remote_work* w,
                     const struct sbx_error* error) {
   struct remote_process* p = of_work(w);
 
-  if (error->code == SBX_E_ABORTED && !p->remote->closing && p->pid != 0)
+  bool ended = error->code == SBX_E_ABORTED && !p->remote->closing;
+
+  if (ended && p->pid != 0 && !is_unknown(p))
     settle_killed(p);
   else
     settle_failed(p, error, p->pid != 0 || !is_absence(&p->error));

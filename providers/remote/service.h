@@ -38,7 +38,9 @@ enum sbx_emit {
   SBX_EMIT_DENIED /* process: bytes: struct sbx_emit_denied */
 };
 
-/* Inputs that the service did not let in: over, as those written are. */
+/* Inputs that the service did not let in: over, as those written are. The end of
+ * the input counts none; the error that follows is then its, and no other try
+ * would go better. */
 struct sbx_emit_denied {
   uint32_t count; /* of SBX_INPUT_BYTES */
   int32_t code;   /* SBX_E_AUTHENTICATION, SBX_E_PERMISSION */
@@ -72,8 +74,8 @@ struct sbx_start_spec {
 struct sbx_attach_spec {
   uint32_t pid;
   bool terminal;
-  bool input_only; /* emits WRITTEN alone, and is done when it can write no
-                      more: CONFLICT, NOT_FOUND, or not allowed to */
+  bool input_only; /* emits WRITTEN, and DENIED of the end; is done when it can
+                      write no more: CONFLICT, NOT_FOUND, or not allowed to */
 };
 
 struct sbx_service {

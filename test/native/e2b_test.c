@@ -686,7 +686,95 @@ static void test_input_denied(void** state) {
                    "open 4 POST " ENVD "/process.Process/CloseStdin {"
                    "\"process\":{\"pid\":513}}\n");
   rig_answer(&rig, 401, "{}");
-  rig_expect(&rig, "done authentication\n");
+  rig_expect(&rig, "emit 12 \\00\\00\\00\\00\\16\\fc\\ff\\ff\n"
+                   "done authentication\n");
+  rig_end(&rig);
+  close_state(s);
+}
+
+/* A command that was asked to end its input, with this answer. */
+static struct sbx_service_state* start_closing(struct rig* rig,
+                                               const char* version, int status,
+                                               const char* body, size_t piece) {
+  struct sbx_start_spec spec = echo_spec;
+  struct sbx_service_state* s = open_running(version);
+
+  spec.stdin_pipe = true;
+  start_process(rig, s, &spec, piece);
+  rig_input(rig, SBX_INPUT_EOF, NULL, 0);
+  rig->log.len = 0;
+  rig_answer(rig, status, body);
+  return s;
+}
+
+#define NO_END "emit 12 \\00\\00\\00\\00"
+
+/* Told at once, after the wait for the command's own end, or as a lost one. */
+static void test_closing(void** state) {
+  static const char page[] = "404 page not found\n";
+  static const struct {
+    int status;
+    const char *body, *at_once, *late;
+  } list[] = {
+      {401, "{}", NO_END "\\16\\fc\\ff\\ff\ndone authentication\n", NULL},
+      {403, "{}", NO_END "\\15\\fc\\ff\\ff\ndone permission\n", NULL},
+      {501, "{}", NO_END "\\0f\\fc\\ff\\ff\ndone unsupported\n", NULL},
+      {404, page, NO_END "\\0f\\fc\\ff\\ff\ndone unsupported\n", NULL},
+      {404, "{\"code\":\"unimplemented\"}",
+       NO_END "\\0f\\fc\\ff\\ff\ndone unsupported\n", NULL},
+      {404, "{\"code\":\"not_found\"}", "timer 2 5000\n",
+       NO_END "\\14\\fc\\ff\\ff\ndone not_found\n"},
+      {500, "{\"code\":\"internal\"}", "timer 2 1000\n",
+       "done unavailable\n"},
+      {409, "{}", "done unavailable\n", NULL},
+      {429, "{}", "done unavailable\n", NULL},
+      {502, "<html>", "done unavailable\n", NULL},
+  };
+  struct rig rig;
+
+  for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+    struct sbx_service_state* s =
+        start_closing(&rig, "0.6.10", list[i].status, list[i].body,
+                      *(size_t*) *state);
+
+    rig_expect(&rig, list[i].at_once);
+    if (list[i].late != NULL) {
+      rig_event(&rig, SBX_STEP_TIMER, 2);
+      rig_expect(&rig, list[i].late);
+    }
+    assert_int_equal(rig.dones, 1);
+    rig_end(&rig);
+    close_state(s);
+  }
+}
+
+/* The command had ended: that explains the refusal, and is what counts. */
+static void test_closing_late(void** state) {
+  struct rig rig;
+  struct sbx_service_state* s =
+      start_closing(&rig, "0.6.10", 404, "{\"code\":\"not_found\"}",
+                    *(size_t*) *state);
+
+  frame(&rig, 0, "{\"event\":{\"end\":{\"status\":\"exit status 0\"}}}");
+  rig.log.len = 0;
+  rig_event(&rig, SBX_STEP_TIMER, 2);
+  rig_expect(&rig, "");
+  assert_int_equal(rig.dones, 0);
+  rig_event(&rig, SBX_STEP_END, 1);
+  assert_int_equal(rig.error.code, 0);
+  rig_end(&rig);
+  close_state(s);
+}
+
+/* Where the end goes as bytes, a refusal says that nobody reads them. */
+static void test_closing_old(void** state) {
+  static const char broken[] = "{\"code\":\"internal\"}";
+  struct rig rig;
+  struct sbx_service_state* s =
+      start_closing(&rig, "0.5.1", 500, broken, *(size_t*) *state);
+
+  rig_expect(&rig, "emit 11 \n");
+  assert_int_equal(rig.dones, 0);
   rig_end(&rig);
   close_state(s);
 }
@@ -1225,6 +1313,9 @@ int main(void) {
       CUTS(test_input),
       CUTS(test_input_refused),
       CUTS(test_input_denied),
+      CUTS(test_closing),
+      CUTS(test_closing_late),
+      CUTS(test_closing_old),
       CUTS(test_terminal),
       CUTS(test_attach),
       CUTS(test_input_only),

@@ -593,6 +593,7 @@ static void a_later_host_goes_on_body(struct kit* k) {
   assert_string_equal(text_of(&f, 0), "3\n4\n5\n");
   assert_string_equal(text_of(&f, 1), "e1\ne2\ne3\ne4\ne5\n");
   assert_true(sbx_kit_run_offset(f.run, 0) == 12);
+  assert_true(f.began);
   service_free(&f);
   /* And once more, after its end. */
   offsets[0] = offsets[1] = 0;
@@ -646,12 +647,14 @@ static void what_is_not_spooled_body(struct kit* k) {
   assert_int_equal(f.exit.end, SBX_KIT_EXITED);
   assert_int_equal(f.exit.exit_code, 9);
   assert_string_equal(text_of(&f, 0), "");
+  assert_true(f.began);
   service_free(&f);
   service_wait(&s);
   service_free(&s);
   follow(k, &f, 4194303, offsets);
   service_wait(&f);
   assert_int_equal(f.exit.end, SBX_KIT_LOST);
+  assert_false(f.began);
   service_free(&f);
 }
 EACH(what_is_not_spooled)

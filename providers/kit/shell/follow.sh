@@ -1,7 +1,8 @@
 # What a command has said since, and how it ended. Arguments: pid, start (0:
-# any), offset of stdout, of stderr. Both streams are raw: first
-# "SBX<nonce>+<the command's nonce>,<offset>.", then its bytes, its own mark
-# among them, in the end our mark.
+# any), offset of stdout, of stderr. On stderr a mark says first that there is
+# such a command. Both streams are raw: "SBX<nonce>+<the command's
+# nonce>,<offset>.", then its bytes, its own mark among them, in the end our
+# mark.
 exec 3>&1 4>&2 2>/dev/null
 
 head_of() {
@@ -37,6 +38,8 @@ until is_known "$1" "$2"; do
   tail_of l 0
   exit 0
 done
+
+printf 'SBX%s=b000.' "$N" >&4
 
 # Over when it has left its end, or when it and its wrapper are gone.
 is_over() {
