@@ -176,6 +176,14 @@ static char* mark_find(const struct sbx_kit_job* job, char* at,
   return memmem(at, (size_t)(end - at), mark, sizeof(mark));
 }
 
+/* What follows the record's first line, shortened. */
+static char* text_of(char* record, char* nul) {
+  char* line = memchr(record, '\n', (size_t)(nul - record));
+  char* text = line ? line + 1 : nul;
+  if (nul - text >= TEXT_MAX) text[TEXT_MAX - 1] = 0;
+  return text;
+}
+
 /* One that no wrapper of ours has left is left out, or it would hide the
  * others. */
 static int take_list(struct sbx_kit_job* job, char* at, const char* end,
@@ -187,8 +195,7 @@ static int take_list(struct sbx_kit_job* job, char* at, const char* end,
     char* nul = line ? mark_find(job, line, end) : NULL;
     struct sbx_kit_process* p = &job->list[result->count];
     if (!nul) return SBX_E_PROVIDER;
-    if (nul - line > TEXT_MAX) line[TEXT_MAX] = 0;
-    p->command = line + 1;
+    p->command = text_of(line + 1, nul);
     result->count += line_parse(at, line, p);
     at = nul + 1 + NONCE_LEN;
   }

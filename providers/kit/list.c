@@ -302,6 +302,9 @@ static int plain_links(struct items* items, const char* at, const char* end) {
     name = without_dot(name, &len);
     struct item* item = items_find(items, name, len);
     if (!item) return SBX_E_PROVIDER;
+    if (target_len == 0 || target[target_len - 1] != '\n')
+      continue; /* vanished meanwhile */
+    target_len--;
     item->entry.is_link = true;
     item->entry.has_size = false;
     item->entry.size = 0;

@@ -554,6 +554,27 @@ static void odd_names_body(struct kit* k) {
 }
 EACH(odd_names)
 
+static void what_links_say_body(struct kit* k) {
+  static const char* const texts[] = {"x", "x\n", "\n", "../a b/\n\n", "-n"};
+  kit_shell(k, "mkdir d");
+  for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+    struct sbx_file_request r = REQUEST(.verb = READDIR, .path = "d");
+    char path[128];
+    uint32_t len;
+    snprintf(path, sizeof(path), "%s/d/l", k->path);
+    unlink(path);
+    assert_int_equal(symlink(texts[i], path), 0);
+    struct answer a = kit_ask(k, &r);
+    assert_int_equal(a.code, 0);
+    assert_int_equal(a.result.count, 1);
+    memcpy(&len, a.result.data + 8, 4);
+    assert_int_equal(len, strlen(texts[i]));
+    assert_memory_equal(a.result.data + SBX_ENTRY_HEADER + 1, texts[i], len);
+    free(a.result.data);
+  }
+}
+EACH(what_links_say)
+
 static void contents_that_look_like_answers_body(struct kit* k) {
   const char* texts[] = {")SBX", "SBX(", "K", "EptENOENT ",
                          "SBX00000000000000000000000000000000(K)"
@@ -681,6 +702,7 @@ int main(void) {
       T(lists),
       T(unreadable_folders),
       T(odd_names),
+      T(what_links_say),
       T(contents_that_look_like_answers),
       T(searches),
       T(batches),

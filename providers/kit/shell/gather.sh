@@ -53,29 +53,35 @@ holding() {
   fi
 }
 
+# Without --printf: all at once, unless one of them is gone.
+measure='if s=$(stat -L -c %s "$@"); then
+  for s in $s; do
+    printf "%s %s\0" "$s" "$1"
+    shift
+  done
+else
+  for p; do s=$(stat -L -c %s "$p") && printf "%s %s\0" "$s" "$p"; done
+fi'
 sizes() {
   if stat --printf '' . 2>/dev/null; then
     xargs -0 stat -L --printf '%s %n\0'
   else
-    xargs -0 sh -c 'for p; do
-      s=$(stat -L -c %s "$p") && printf "%s %s\0" "$s" "$p"
-    done' sbx
+    xargs -0 sh -c "$measure" sbx
   fi
 }
 
-# Where the file is, if it is inside.
+# Where the file is, if it is inside. For a shell of its own.
 real_file() {
-  (
-    walk "$top/$1" f && [ -f "./$n" ] && printf '%s/%s.' "$PWD" "$n"
-  )
+  walk "$top/$1" f && [ -f "./$n" ] && printf '%s/%s.' "$PWD" "$n"
 }
 
 total=0
+two=$(printf '\002')
 names "$@" 2>/dev/null | in_order | holding 2>/dev/null | sizes 2>/dev/null |
   tr '\n\0' '\002\n' | while IFS= read -r line; do
   size=${line%% *} p=${line#* }
   case $p in
-  *"$(printf '\002')"*)
+  *"$two"*)
     p=$(printf '%s.' "$p" | tr '\002' '\n')
     p=${p%.}
     ;;

@@ -1,6 +1,6 @@
 # All commands that run, and those that ended lately: for each a line "pid
-# start seconds flags child running end code" and its text, ended by NUL and
-# the nonce.
+# start seconds flags child running end code" and its record, the text behind a
+# line of its own, ended by NUL and the nonce.
 printf J
 set +f
 set -- "$F"/p.*.*
@@ -31,7 +31,7 @@ for line in $times; do
   fi
   printf '%s %s %s %s %s %s %s\n' "${id%%.*}" "${id#*.}" "${line%% *}" \
     "$flags" $running "${end:--}" "$code"
-  { head -c 4400 "$at" | tail -n +2; } 2>/dev/null
+  head -c 4400 "$at" 2>/dev/null
   printf '\0%s' "$N"
 done
 # Ended ones are kept for an hour.
