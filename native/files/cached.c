@@ -99,10 +99,15 @@ struct sbx__near {
   uint64_t names[NEAR_NAMES]; /* hashes of plain files, by their low bits */
 };
 
-static uint64_t hash_of(const char* name) {
+uint64_t sbx__hash(const char* name) {
   uint64_t hash = 14695981039346656037u;
   for (; *name; name++) hash = (hash ^ (uint8_t)*name) * 1099511628211u;
-  return hash | 1;
+  return hash;
+}
+
+/* Never 0, which is an empty place. */
+static uint64_t hash_of(const char* name) {
+  return sbx__hash(name) | 1;
 }
 
 static bool same_time(const struct statx_timestamp* a,

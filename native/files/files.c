@@ -68,8 +68,9 @@ static int run(struct queued* q, int identity, struct sbx__parent* parent) {
 static void on_work(uv_work_t* work) {
   struct queued* head = work->data;
   struct sbx__identity old;
-  struct sbx__parent parent = {.fd = -1};
+  struct sbx__parent parent;
   int rc = sbx__identity_take(head->root, &old);
+  parent.fd = -1;
   for (struct queued* q = head; q; q = q->next) q->code = run(q, rc, &parent);
   sbx__parent_close(&parent);
   if (rc == 0) sbx__identity_restore(&old);

@@ -79,9 +79,7 @@ static void begin(struct sbx__gather* g, const char* after) {
 }
 
 static unsigned half_of(const struct sbx__node* node) {
-  uint32_t hash = 2166136261u;
-  for (size_t i = 0; i < node->path_len; i++)
-    hash = (hash ^ (uint8_t)node->path[i]) * 16777619u;
+  uint64_t hash = sbx__hash(node->path);
   return (hash ^ hash >> 16) & 1;
 }
 
@@ -93,12 +91,17 @@ bool sbx__gather_is_mine(struct sbx__gather* g, const struct sbx__node* node) {
 
 /* --- ending ---------------------------------------------------------------- */
 
+/* Whether that half was full before it came to the path. */
+static bool stopped_before(const struct sbx__both* both, unsigned half,
+                           const char* path, size_t len) {
+  const char* stop = atomic_load(&both->stops[half]);
+  return stop && sbx__walk_order(path, len, stop, strlen(stop)) >= 0;
+}
+
 bool sbx__gather_is_over(const struct sbx__gather* g,
                          const struct sbx__node* node) {
-  if (!g->both) return false;
-  const char* stop = atomic_load(&g->both->stops[!g->half]);
-  return stop && sbx__walk_order(node->path, node->path_len, stop,
-                                 strlen(stop)) >= 0;
+  return g->both &&
+         stopped_before(g->both, !g->half, node->path, node->path_len);
 }
 
 int sbx__gather_stop(struct sbx__gather* g, const struct sbx__node* node) {
@@ -142,13 +145,9 @@ static struct cursor* first_of(struct cursor* a, struct cursor* b) {
 }
 
 static bool is_behind(const struct sbx__both* both, const struct cursor* c) {
-  for (int i = 0; i < 2; i++) {
-    const char* stop = atomic_load(&both->stops[i]);
-    if (stop && sbx__walk_order(c->at + SBX_ENTRY_HEADER, name_len(c), stop,
-                                strlen(stop)) >= 0)
-      return true;
-  }
-  return false;
+  const char* name = c->at + SBX_ENTRY_HEADER;
+  return stopped_before(both, 0, name, name_len(c)) ||
+         stopped_before(both, 1, name, name_len(c));
 }
 
 static int merge(struct sbx__gather* g, struct sbx__pack* merged) {

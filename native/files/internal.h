@@ -64,6 +64,7 @@ const char* sbx__root_inside(const struct sbx_root* root, size_t i);
 
 /* cached.c */
 void sbx__near_free(struct sbx_root* root);
+uint64_t sbx__hash(const char* name);
 
 /* --- resolve.c: from a path to a descriptor, never leaving the root ------- */
 

@@ -5,7 +5,6 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,24 +23,23 @@ static bool holds(const struct sbx__parent* parent, const char* path,
          memcmp(parent->path, path, len) == 0;
 }
 
-static bool go_to(const struct sbx_root* root, struct sbx__parent* parent,
+static bool go_to(struct sbx_root* root, struct sbx__parent* parent,
                   const char* path, size_t len) {
   sbx__parent_close(parent);
   memcpy(parent->path, path, len);
   parent->path[len] = '\0';
   parent->len = len;
-  parent->fd = sbx__openat2(root->fd, parent->path, O_PATH | O_DIRECTORY,
-                            RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+  parent->fd = sbx__open(root, parent->path, O_PATH | O_DIRECTORY);
   return parent->fd >= 0;
 }
 
 /* The descriptor of the folder and the name in it. */
 static int find(const struct sbx__job* job, const char** name) {
-  const struct sbx_root* root = job->root;
+  struct sbx_root* root = job->root;
   const char* path = job->request->path;
   const char* slash = strrchr(path, '/');
   *name = slash ? slash + 1 : path;
-  if (!job->parent || root->no_openat2 || !is_name(*name)) return -EAGAIN;
+  if (!job->parent || !is_name(*name)) return -EAGAIN;
   if (!slash) return root->fd;
   size_t len = (size_t)(slash - path);
   if (len == 0 || len >= sizeof(job->parent->path)) return -EAGAIN;

@@ -228,7 +228,7 @@ static int take_prepared(struct sbx_kit_job* job, char* at, char* end,
   if (end - at < 4 || at[2] != ' ') return SBX_E_PROVIDER;
   if (at[1] != '1') return fail_folder(job, error);
   result->made = at[0] == '1';
-  char* line = memchr(uid_at, '\n', (size_t)(end - uid_at));
+  char* line = memchr(at, '\n', (size_t)(end - at));
   if (!line || !take_number(&uid_at, line, &uid) || uid > UINT32_MAX)
     return SBX_E_PROVIDER;
   result->uid = (uint32_t)uid;

@@ -329,6 +329,13 @@ static int guard_end(struct sbx_kit_call* call) {
 
 /* --- life ----------------------------------------------------------------- */
 
+/* What the errors of local files are made from. */
+static struct sbx__job job_of(struct sbx_kit_call* call) {
+  return (struct sbx__job){.request = &call->request,
+                           .result = &call->result,
+                           .error = &call->error};
+}
+
 static int check_names(struct sbx_kit_call* call, const char* path) {
   const char* at = path;
   bool fits = !path || strlen(path) < PATH_MAX;
@@ -338,7 +345,7 @@ static int check_names(struct sbx_kit_call* call, const char* path) {
     at += len + (at[len] == '/');
   }
   if (fits) return 0;
-  struct sbx__job job = {NULL, &call->request, &call->result, &call->error, NULL};
+  struct sbx__job job = job_of(call);
   return finish(call, sbx__fail(&job, ENAMETOOLONG, path, SBX__SOURCE));
 }
 
@@ -434,7 +441,7 @@ static int download_feed(struct sbx_kit_call* call, const char* bytes,
                          size_t len) {
   struct sbx_file_result* r = &call->result;
   if (r->len + len > read_limit(&call->request)) {
-    struct sbx__job job = {NULL, &call->request, r, &call->error, NULL};
+    struct sbx__job job = job_of(call);
     return finish(call, sbx__kit_error(&job, &call->place, "Eps LARGE ", 10));
   }
   if (len > call->room - r->len) {
@@ -497,7 +504,7 @@ static int take_download(struct sbx_kit_call* call, const char* text,
 /* "Q<where it is>", NUL, and its beginning. */
 static int answer_read_bare(struct sbx_kit_call* call, const char* text,
                             size_t len) {
-  struct sbx__job job = {NULL, &call->request, &call->result, &call->error, NULL};
+  struct sbx__job job = job_of(call);
   const char* nul = len > 0 && text[0] == 'Q' ? memchr(text, 0, len) : NULL;
   if (!nul) return SBX_E_PROVIDER;
   size_t path_len = (size_t)(nul - text) - 1;
@@ -572,7 +579,7 @@ static int guard_again(struct sbx_kit_call* call) {
 
 static int take_answer(struct sbx_kit_call* call, const char* text,
                        size_t len) {
-  struct sbx__job job = {NULL, &call->request, &call->result, &call->error, NULL};
+  struct sbx__job job = job_of(call);
   bool failed = len > 0 && text[0] == 'E';
   int rc = failed ? sbx__kit_error(&job, &call->place, text, len)
                   : answer_one(call, text, text + len);
