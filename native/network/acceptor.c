@@ -61,6 +61,13 @@ static void on_poll(uv_poll_t* handle, int status, int events) {
   }
 }
 
+/* For whom it accepts: on a loopback nothing is congested, and BBR, the default
+ * of many machines, starts a timer for each segment. Said before a connection
+ * is there, for what BBR has begun to pace stays paced. */
+static void uncongest(int fd) {
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 int sbx_acceptor_open(struct sbx_acceptor* a, uv_loop_t* loop, int fd) {
   a->fd = -1;
   a->paused = false;
@@ -69,6 +76,7 @@ int sbx_acceptor_open(struct sbx_acceptor* a, uv_loop_t* loop, int fd) {
     close(fd);
     return -1;
   }
+  uncongest(fd);
   uv_timer_init(loop, &a->timer);
   a->handles = 2;
   a->fd = fd;

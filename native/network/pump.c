@@ -20,7 +20,7 @@ enum phase { HEAD, HELD, JOINED, REFUSING, OVER, CLOSED };
 enum {
   TURNS = 4,
   FAST = 2,               /* full reads in a row that are worth a pipe */
-  PIPE_SIZE = 1024 * 1024,
+  PIPE_SIZE = 256 * 1024, /* what a processor keeps near: larger is slower */
   PIPE_IDLE = 16 * 1024   /* who moves less at once gives it back */
 };
 

@@ -258,3 +258,23 @@ test('level landlock: the proxy listens on this machine, and nothing else can be
   if (exitCode !== 0) return t.skip('this kernel cannot limit TCP by port, so there is none');
   assert.equal(stdout, expected());
 });
+
+const congestion = '/proc/sys/net/ipv4/tcp_congestion_control';
+
+function readOnlyProc() {
+  try {
+    fs.accessSync('/proc/sys', fs.constants.W_OK);
+    return false;
+  } catch (error) {
+    return error.code === 'EROFS' && 'this machine shows /proc/sys read-only';
+  }
+}
+
+test('the loopback of a sandbox is paced by nobody', { skip: readOnlyProc() }, async () => {
+  const outside = fs.readFileSync(congestion, 'utf8');
+  assert.equal((await listed.run(['cat', congestion])).stdout, 'reno\n');
+  assert.equal(fs.readFileSync(congestion, 'utf8'), outside);
+  const shared = await createSandbox({ provider: local({ isolation: 'full', network: 'allow' }) });
+  assert.equal((await shared.run(['cat', congestion])).stdout, outside, 'with the machine’s network its own stays');
+  await shared.stop();
+});
