@@ -1,6 +1,6 @@
 // What a session changed on top of its template, as a list and as a patch.
 import { SandboxError, unsupported } from './errors.js';
-import { BASE, flag, verb, WORKSPACE } from './verbs.js';
+import { BASE, flag, verb, WORKSPACE } from './native.js';
 
 const kinds = { A: 'added', M: 'modified', D: 'deleted' };
 const types = { f: 'file', d: 'directory', l: 'symlink', o: 'other' };

@@ -3,8 +3,8 @@
 import { posix } from 'node:path';
 
 import { invalid } from './errors.js';
+import { ROOT, type, verb } from './native.js';
 import { show } from './options.js';
-import { ROOT, type, verb } from './verbs.js';
 
 const plainWord = /^[A-Za-z0-9._\-/=:@]+$/;
 
@@ -132,6 +132,44 @@ export function guard(callback, report) {
     }
   };
 }
+
+/** `promise`, which may be left alone: input that nobody waits for is often cut off by a kill. */
+export function handled(promise) {
+  promise.catch(() => {});
+  return promise;
+}
+
+/** What the results of both surfaces have in common. */
+export function outcomeOf(exit, stdout, stderr) {
+  return {
+    success: exit.exitCode === 0,
+    exitCode: exit.exitCode,
+    stdout,
+    stderr,
+    killed: wasKilled(exit),
+    timedOut: exit.timedOut,
+    ...(exit.reason ? { reason: exit.reason } : undefined),
+    stdoutTruncated: exit.stdoutDropped > 0,
+    stderrTruncated: exit.stderrDropped > 0,
+    stdoutDroppedBytes: exit.stdoutDropped,
+    stderrDroppedBytes: exit.stderrDropped,
+  };
+}
+
+export const wasKilled = exit => exit.killed || exit.timedOut || exit.signal !== 0;
+
+/** The exit of a command whose signal had fired before it was started. */
+export const NEVER_STARTED = Object.freeze({
+  exitCode: 137,
+  signal: 9,
+  killed: true,
+  timedOut: false,
+  durationMs: 0,
+  stdout: '',
+  stderr: '',
+  stdoutDropped: 0,
+  stderrDropped: 0,
+});
 
 /** What is added to stderr after a timeout, as Mastra does, and after a limit was reached; '' for neither. */
 export function endNote(exit, timeout) {

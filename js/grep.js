@@ -5,8 +5,8 @@ import { Worker } from 'node:worker_threads';
 
 import { searchBatch } from './grep-worker.js';
 import { eachGathered, lastGathered } from './listing.js';
+import { flag, verb, WORKSPACE } from './native.js';
 import { patternFacts } from './pattern.js';
-import { flag, verb, WORKSPACE } from './verbs.js';
 
 
 // The first answer is small: where it is all, the search may need no thread.

@@ -2,8 +2,7 @@
 import { fromNative, invalid, messageOf, SandboxError, unsupported } from './errors.js';
 import { leaseOptions, openLease } from './lease.js';
 import { checkNames, checkObject, checkString, show } from './options.js';
-import { Provider } from './provider.js';
-import { refuseInHookOf } from './reentry.js';
+import { Provider, refuseInHookOf } from './provider.js';
 import { Sandbox } from './sandbox.js';
 
 export { isSandboxError, SandboxError, sandboxErrorCodes } from './errors.js';

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 
 import { below, guard, insideWorkspace } from './command.js';
 import { invalid, SandboxError } from './errors.js';
+import { flag, ROOT, snapshot, verb, WORKSPACE } from './native.js';
 import {
   checkAbsolute,
   checkEnv,
@@ -14,9 +15,7 @@ import {
   show,
   snapshotId,
 } from './options.js';
-import { checkProvider } from './provider.js';
-import { refuseInHookOf } from './reentry.js';
-import { flag, ROOT, snapshot, verb, WORKSPACE } from './verbs.js';
+import { checkProvider, refuseInHookOf } from './provider.js';
 
 /** Names of the options that both surfaces share. */
 export const leaseOptions = Object.freeze([

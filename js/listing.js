@@ -1,7 +1,7 @@
 // Decodes the packed entries of READDIR, WALK and GATHER (native/files/files.h).
 import { posix } from 'node:path';
 
-import { native } from './load.js';
+import { native } from './native.js';
 
 const HEADER = 20;
 const DIRECTORY = 2;

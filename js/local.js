@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 
 import { invalid } from './errors.js';
 import { checkLimits } from './limits.js';
+import { checkNetwork } from './network.js';
 import {
   checkAbsolute,
   checkEnv,
@@ -15,7 +16,6 @@ import {
   checkStrings,
   show,
 } from './options.js';
-import { checkNetwork } from './network.js';
 import { Provider } from './provider.js';
 
 const isolations = ['auto', 'full', 'landlock', 'none'];

@@ -1,11 +1,11 @@
 // A running command as both surfaces use it, and the handle of the normalised one.
 import { constants } from 'node:os';
 
-import { endNote, guard } from './command.js';
+import { endNote, guard, handled, outcomeOf, wasKilled } from './command.js';
 import { fromNative, invalid, isSandboxError, SandboxError } from './errors.js';
+import { listen } from './native.js';
 import { checkNames, checkObject, show } from './options.js';
 import { checkPiece } from './values.js';
-import { listen } from './verbs.js';
 
 const STDOUT = 0;
 const STDERR = 1;
@@ -204,6 +204,24 @@ export class Child {
   end(graceMs) {
     return this.exit === undefined && this.process.end(graceMs);
   }
+
+  /** An abort of `signal`, if there is one, kills it. Gives what unties them. */
+  killOn(signal) {
+    if (!signal) return undefined;
+    const kill = () => this.end(0);
+    if (signal.aborted) {
+      kill();
+      return undefined;
+    }
+    const off = () => {
+      try {
+        signal.removeEventListener('abort', kill);
+      } catch {}
+    };
+    signal.addEventListener('abort', kill, { once: true });
+    this.exited.then(off);
+    return off;
+  }
 }
 
 function signalNumber(name) {
@@ -212,33 +230,9 @@ function signalNumber(name) {
   return number;
 }
 
-/** Ties a signal to a child: abort kills it. Gives what unties them. */
-export function killOnAbort(child, signal) {
-  if (!signal) return undefined;
-  const kill = () => child.end(0);
-  if (signal.aborted) {
-    kill();
-    return undefined;
-  }
-  const off = () => {
-    try {
-      signal.removeEventListener('abort', kill);
-    } catch {}
-  };
-  signal.addEventListener('abort', kill, { once: true });
-  child.exited.then(off);
-  return off;
-}
-
 /** Whether input failed for another reason than that its command reads no more. */
 export function isNews(error) {
   return ['unavailable', 'authentication', 'permission', 'not_found'].includes(error?.code);
-}
-
-/** `promise`, which may be left alone: input that nobody waits for is often cut off by a kill. */
-export function handled(promise) {
-  promise.catch(() => {});
-  return promise;
 }
 
 /** The handle that `processes.start()` returns. */
@@ -346,38 +340,6 @@ function truncation(child) {
     stderrDroppedBytes,
   };
 }
-
-/** What the results of both surfaces have in common. */
-export function outcomeOf(exit, stdout, stderr) {
-  return {
-    success: exit.exitCode === 0,
-    exitCode: exit.exitCode,
-    stdout,
-    stderr,
-    killed: wasKilled(exit),
-    timedOut: exit.timedOut,
-    ...(exit.reason ? { reason: exit.reason } : undefined),
-    stdoutTruncated: exit.stdoutDropped > 0,
-    stderrTruncated: exit.stderrDropped > 0,
-    stdoutDroppedBytes: exit.stdoutDropped,
-    stderrDroppedBytes: exit.stderrDropped,
-  };
-}
-
-const wasKilled = exit => exit.killed || exit.timedOut || exit.signal !== 0;
-
-/** The exit of a command whose signal had fired before it was started. */
-export const NEVER_STARTED = Object.freeze({
-  exitCode: 137,
-  signal: 9,
-  killed: true,
-  timedOut: false,
-  durationMs: 0,
-  stdout: '',
-  stderr: '',
-  stdoutDropped: 0,
-  stderrDropped: 0,
-});
 
 /** What the sandbox was when it ended in the midst of a command, with what is
  * known of its output. */

@@ -2,8 +2,9 @@
 // every provider.
 import { posix } from 'node:path';
 
-import { argvFor, below, checkCommand, checkCwd, resolveCwd } from './command.js';
+import { argvFor, below, checkCommand, checkCwd, NEVER_STARTED, resolveCwd } from './command.js';
 import { aborted, fromNative, invalid, SandboxError, unsupported } from './errors.js';
+import { flag, ROOT, type, verb, WORKSPACE } from './native.js';
 import { checkDeclared, exposedPort, hostsOfPolicy } from './network.js';
 import {
   checkBoolean,
@@ -23,15 +24,12 @@ import {
   childResult,
   cutError,
   isNews,
-  killOnAbort,
   listOf,
-  NEVER_STARTED,
   resultOf,
   SandboxProcess,
 } from './process.js';
 import { Snapshots } from './snapshots.js';
 import { checkValue, gather, pieces, whole } from './values.js';
-import { flag, ROOT, type, verb, WORKSPACE } from './verbs.js';
 import { checkWatch, Watch } from './watch.js';
 
 // What a process keeps per stream where nobody says otherwise.
@@ -358,7 +356,7 @@ export class Sandbox {
         retain: checkRetain(given.maxRetainedBytes, PROCESS_RETAIN),
         report: this.#owner.report,
       });
-      killOnAbort(child, given.signal);
+      child.killOn(given.signal);
       return new SandboxProcess(child, child.command);
     } catch (error) {
       throw fromNative(error, this.provider);
@@ -388,7 +386,7 @@ export class Sandbox {
       const cwd = await resolveCwd(lease.session, lease.workdir, request.cwd);
       if (request.signal?.aborted) return undefined;
       const child = new Child(lease, specOf(lease, request, cwd), request);
-      killOnAbort(child, request.signal);
+      child.killOn(request.signal);
       await child.started;
       if (child.exit?.error && child.pid === undefined) throw child.exit.error;
       if (child.pid === undefined && request.signal?.aborted) return undefined; // given up on its way

@@ -1,8 +1,8 @@
 // Snapshots of a sandbox's workspace: kept below `root` for every later process,
 // else by this provider instance for as long as it and this process live.
 import { fromNative, invalid } from './errors.js';
+import { snapshot } from './native.js';
 import { show, snapshotId } from './options.js';
-import { snapshot } from './verbs.js';
 
 const PREFIX = 'snapshot-';
 

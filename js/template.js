@@ -3,8 +3,8 @@
 // this process, and later sessions of the same provider instance start with its
 // files: over a layer of them where that can be, else as a copy.
 import { fromNative, isSandboxError, messageOf, SandboxError } from './errors.js';
-import { insideHook, refuseInTemplate } from './reentry.js';
-import { snapshot } from './verbs.js';
+import { snapshot } from './native.js';
+import { insideHook, refuseInTemplate } from './provider.js';
 
 /** What a session that is about to be created may lie on; undefined if nothing. */
 export async function layerFor(lease) {
@@ -32,7 +32,7 @@ export async function firstCreate(lease) {
 
 async function runHook(lease) {
   try {
-    await insideHook(lease, async () => lease.options.onFirstCreate(await lease.sdk()));
+    await insideHook(lease, async () => lease.options.onFirstCreate(lease.sdk()));
   } catch (error) {
     const message = messageOf(error);
     const code = isSandboxError(error) ? error.code : 'provider_error';

@@ -1,16 +1,16 @@
 // Mastra's filesystem on the workspace of a sandbox. Every method is one native
 // call; paths are resolved there.
+import { createRequire } from 'node:module';
 import { posix } from 'node:path';
 
 import { below } from '../command.js';
 import { invalid } from '../errors.js';
-import { native } from '../load.js';
+import { flag, native, type, verb, WORKSPACE } from '../native.js';
 import { checkBoolean, checkFunction, checkInstructions, checkObject, checkString, checkStrings, show } from '../options.js';
 import { types, whole } from '../values.js';
-import { flag, type, verb, WORKSPACE } from '../verbs.js';
-import { core } from './core.js';
-import { fileError } from './errors.js';
-import { filesInstructionsFor, resolveInstructions } from './instructions.js';
+import { core, fileError } from './core.js';
+
+const require = createRequire(import.meta.url);
 
 const MAX_DEPTH = 100;
 
@@ -247,6 +247,7 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   }
 
   getInstructions(options) {
+    const { filesInstructionsFor, resolveInstructions } = require('./instructions.js');
     return resolveInstructions(
       this.#instructions,
       () => filesInstructionsFor(this.#lease, this.readOnly),

@@ -2,9 +2,9 @@
 // counted natively; the getters of a handle read it there.
 import { Readable, Writable } from 'node:stream';
 
+import { handled, outcomeOf } from '../command.js';
 import { invalid, SandboxError } from '../errors.js';
 import { checkFunction, checkObject, checkSignal, show } from '../options.js';
-import { handled, killOnAbort, outcomeOf } from '../process.js';
 import { core } from './core.js';
 
 const STDOUT = 0;
@@ -85,7 +85,7 @@ export class SandboxSdkProcessHandle extends core.ProcessHandle {
     const { onStdout, onStderr, abortSignal } = checkObject(options ?? undefined, 'options');
     for (const callback of [onStdout, onStderr]) checkFunction(callback ?? undefined, 'onStdout and onStderr');
     const child = this.#child;
-    const off = killOnAbort(child, checkSignal(abortSignal, 'abortSignal'));
+    const off = child.killOn(checkSignal(abortSignal, 'abortSignal'));
     const unlisten = [child.listen(STDOUT, onStdout), child.listen(STDERR, onStderr)];
     this.#waiting++;
     this.#freeUnread();

@@ -1,10 +1,20 @@
 // Mastra's sandbox on a lease.
 import { createRequire } from 'node:module';
 
-import { argvFor, checkCommand, checkCwd, endNote, guard, joinCommand, resolveCwd } from '../command.js';
+import {
+  argvFor,
+  checkCommand,
+  checkCwd,
+  endNote,
+  guard,
+  joinCommand,
+  NEVER_STARTED,
+  outcomeOf,
+  resolveCwd,
+} from '../command.js';
 import { invalid } from '../errors.js';
 import { openLease } from '../lease.js';
-import { checkDeclared, checkProtocol, portUrl } from '../network.js';
+import { listen } from '../native.js';
 import {
   checkEnv,
   checkFunction,
@@ -15,21 +25,18 @@ import {
   checkTimeout,
   show,
 } from '../options.js';
-import { attachTo, Child, listOf, NEVER_STARTED, outcomeOf } from '../process.js';
-import { isInHookOf, refuseInHookOf } from '../reentry.js';
+import { isInHookOf, refuseInHookOf } from '../provider.js';
 import { checkValue } from '../values.js';
-import { listen } from '../verbs.js';
-import { core } from './core.js';
-import { executionError, sandboxError } from './errors.js';
-import { instructionsFor, resolveInstructions } from './instructions.js';
+import { core, executionError, sandboxError } from './core.js';
 import { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.js';
 
 const SPAWN_RETAIN = 1024 * 1024;
 
-// On first use: most programs get by with Mastra's own surface. What may wait
-// loads it first: Node has no require() for a module that an import is loading.
+// On first use: most programs get by without. Never by import(): what requires a
+// module that an import is still loading fails, and sandboxSdk cannot wait.
 const require = createRequire(import.meta.url);
-const loaded = () => import('../sandbox.js');
+const network = () => require('../network.js');
+const background = () => require('../process.js');
 const sdkOf = owner => new (require('../sandbox.js').Sandbox)(owner);
 
 function checkRetain(value, otherwise) {
@@ -68,7 +75,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     // They persist where sessions do.
     this.supportsCheckpoints = lease.provider.options.root !== undefined;
     this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
-    lease.sdk = () => loaded().then(() => this.sandboxSdk);
+    lease.sdk = () => this.sandboxSdk;
     if (lease.provider.computer) this.computer = this.sandboxSdk.computer;
     lease.onGone = error => this.#gone(error);
     lease.onReview = text => this.logger?.warn(`Sandbox '${this.id}': ${text}`);
@@ -301,6 +308,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     checkCommand(given?.command ?? command, given?.args);
     checkSignal(options.abortSignal, 'abortSignal'); // which the base class listens to
     this.#lastUsedAt = Date.now();
+    const { Child } = background();
     const lease = this.#lease;
     const { epoch } = lease.session;
     const spec = {
@@ -314,7 +322,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
       background: true,
     };
     try {
-      const child = this.#child(spec, options);
+      const child = new Child(lease, spec, this.#listeners(options));
       await child.started;
       if (child.exit?.error && child.pid === undefined) throw child.exit.error;
       if (child.pid === undefined && options.abortSignal?.aborted) throw abortError('spawn', options.abortSignal.reason);
@@ -327,12 +335,15 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   /** @internal Commands that this object has not started, or not tracked. */
   async _others() {
-    return this.#lease.native.lists ? listOf(this.#lease) : [];
+    if (!this.#lease.native.lists) return [];
+    const { listOf } = background();
+    return listOf(this.#lease);
   }
 
   /** @internal The handle of one of them, or undefined. */
   async _attach(pid) {
     if (!this.#lease.native.lists) return undefined;
+    const { attachTo } = background();
     try {
       const options = { retain: SPAWN_RETAIN, report: error => this.#report(error) };
       const child = await attachTo(this.#lease, pid, options);
@@ -343,10 +354,10 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     }
   }
 
-  #child(spec, { onStdout, onStderr }) {
+  #listeners({ onStdout, onStderr }) {
     checkFunction(onStdout ?? undefined, 'onStdout');
     checkFunction(onStderr ?? undefined, 'onStderr');
-    return new Child(this.#lease, spec, { onStdout, onStderr, report: error => this.#report(error) });
+    return { onStdout, onStderr, report: error => this.#report(error) };
   }
 
   // -- files, ports, siblings
@@ -356,7 +367,6 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (!Array.isArray(files)) throw invalid(`writeFiles wants an array of {path, content}, not ${show(files)}`);
     for (const file of files) checkFile(file);
-    await loaded();
     for (const { path, content, mode } of files) {
       if (signal?.aborted) throw abortError('writeFiles', signal.reason);
       try {
@@ -372,6 +382,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
    * networking.getPortUrl answers null instead and wakes nothing.
    */
   async getPortUrl(port, protocol = 'http') {
+    const { checkDeclared, checkProtocol, portUrl } = network();
     checkDeclared(this.#lease, port, 'getPortUrl');
     const scheme = checkProtocol(protocol);
     await this.ensureRunning();
@@ -381,6 +392,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async #portUrlIfRunning(port) {
     const { live, options } = this.#lease;
     if (!live || this.status !== 'running' || !options.ports.includes(port)) return null;
+    const { portUrl } = network();
     return portUrl(this.#lease, port, 'http').catch(() => null);
   }
 
@@ -388,7 +400,6 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async snapshot() {
     const { checkpointName } = this.#options;
     if (checkpointName === undefined) return;
-    await loaded();
     try {
       await this.sandboxSdk.snapshots.create(checkpointName);
     } catch (error) {
@@ -444,6 +455,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   }
 
   getInstructions(options) {
+    const { instructionsFor, resolveInstructions } = require('./instructions.js');
     return resolveInstructions(
       this.#options.instructions,
       () => instructionsFor(this.#lease),

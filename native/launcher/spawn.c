@@ -72,7 +72,8 @@ static void sbx__exec(struct sbx__child* c) {
 
   errno = ENOENT;
   for (i = 0; c->paths[i] != NULL; i++) {
-    sbx__exec_one(c, c->paths[i]);
+    /* An execve that finds nothing takes several times as long. */
+    if (access(c->paths[i], F_OK) == 0) sbx__exec_one(c, c->paths[i]);
     if (errno == EACCES) denied = true;
     else if (errno != ENOENT && errno != ENOTDIR) return;
   }

@@ -5,7 +5,7 @@ import { after, afterEach, before, test } from 'node:test';
 
 import { createSandbox } from 'sandbox-sdk-native';
 import { e2b } from 'sandbox-sdk-native/e2b';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { startFake } from '../fakes/e2b.js';
 import { until } from '../helpers/workspace.js';
 

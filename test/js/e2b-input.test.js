@@ -6,7 +6,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { createSandbox, isSandboxError } from 'sandbox-sdk-native';
 import { e2b } from 'sandbox-sdk-native/e2b';
 import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { startFake } from '../fakes/e2b.js';
 import { until } from '../helpers/workspace.js';
 

@@ -14,7 +14,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util';
 import { createSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { attack, attempts, bait, declared, kinds, open, root, tools } from '../helpers/attempts.js';
 import { childEnv } from '../helpers/child-env.js';
 import { until } from '../helpers/workspace.js';

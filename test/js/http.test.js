@@ -14,7 +14,7 @@ import { after, before, describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import zlib from 'node:zlib';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { startSocksProxy } from '../fakes/proxy.js';
 import { until } from '../helpers/workspace.js';
 
@@ -406,7 +406,7 @@ for (const transport of ['libcurl', 'host']) {
           });
           on.open({ method: 'GET', url: workerData.url + '/hang' }, () => {});
         });`;
-      const workerData = { load: new URL('../../js/load.js', import.meta.url).href, url: server.url('http') };
+      const workerData = { load: new URL('../../js/native.js', import.meta.url).href, url: server.url('http') };
       await Promise.all(
         Array.from({ length: 4 }, async () => {
           const worker = new Worker(code, { eval: true, workerData });

@@ -39,7 +39,7 @@ function inFolder(work) {
 }
 
 test('a provider loads what its options need, and no addon', { skip }, inFolder(folder => {
-  const common = ['errors.js', 'load.js', 'network.js', 'options.js', 'provider.js', 'reentry.js', 'verbs.js'];
+  const common = ['errors.js', 'native.js', 'network.js', 'options.js', 'provider.js'];
   assert.deepEqual(loadedBy("import 'sandbox-sdk-native/e2b';", folder).sort(), [...common, 'computer.js', 'e2b.js', 'secret.js'].sort());
   assert.deepEqual(loadedBy("import 'sandbox-sdk-native/local';", folder).sort(), [...common, 'limits.js', 'local.js'].sort());
 }));
@@ -56,7 +56,7 @@ test('a command on this machine needs no HTTP, no search and no desktop', { skip
 
 test('the Mastra entry loads what every workspace needs', { skip }, inFolder(folder => {
   const loaded = loadedBy("import 'sandbox-sdk-native/mastra';", folder);
-  for (const name of ['secret.js', 'snapshots.js', 'limits.js', 'grep.js', 'addon.node']) assert.ok(!loaded.includes(name), name);
+  for (const name of ['secret.js', 'snapshots.js', 'limits.js', 'network.js', 'grep.js', 'addon.node']) assert.ok(!loaded.includes(name), name);
   assert.equal(loaded.filter(name => name === 'sandbox.js').length, 1, 'that of the other surface, too');
   const program = `
     import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
@@ -73,8 +73,31 @@ test('the Mastra entry loads what every workspace needs', { skip }, inFolder(fol
 test('packed by a bundler, without its addon: the error says what to tell the bundler', { skip: process.arch !== 'x64' && 'of x64' }, inFolder(folder => {
   fs.cpSync(path.join(root, 'js'), path.join(folder, 'js'), { recursive: true });
   fs.writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
-  const program = "import { native } from './js/load.js'; native();";
+  const program = "import { native } from './js/native.js'; native();";
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd: folder, encoding: 'utf8' });
   assert.notEqual(status, 0);
   assert.match(stderr, /does not find its addon\.node.*name sandbox-sdk-native as external/);
 }));
+
+// Node has no require() for a module that an import is still loading.
+test('what is loaded on first use may be asked for together', () => {
+  const program = `
+    import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
+    import { local } from 'sandbox-sdk-native/local';
+    const sandbox = createMastraSandbox({ provider: local({ ports: [3000] }), onFirstCreate: sdk => sdk.run('true') });
+    const starting = sandbox._start();
+    const all = [
+      starting,
+      sandbox.processes.spawn('true').then(handle => handle.wait()),
+      sandbox.getPortUrl(3000),
+      sandbox.writeFiles([{ path: 'a', content: 'b' }]),
+      sandbox.sandboxSdk.run('true'),
+      Promise.resolve().then(() => sandbox.sandboxSdk.files.exists('a')),
+      starting.then(() => [sandbox.getInstructions(), sandbox.sandboxSdk.files.list('.')][1]),
+    ];
+    await Promise.all(all);
+    await sandbox._destroy();`;
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd: root, encoding: 'utf8' });
+  assert.equal(stderr, '');
+  assert.equal(status, 0);
+});

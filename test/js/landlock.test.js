@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createSandbox } from 'sandbox-sdk-native';
 import { local } from 'sandbox-sdk-native/local';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { childEnv } from '../helpers/child-env.js';
 import { freePort } from '../helpers/port.js';
 import { until } from '../helpers/workspace.js';

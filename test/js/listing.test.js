@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { decodeListing, eachGathered, lastGathered, under, walked } from '../../js/listing.js';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 
 function entry({ name, type = 1, link, target = '', size, content }) {
   const nameBytes = Buffer.from(name);

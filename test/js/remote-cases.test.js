@@ -14,7 +14,7 @@ import { inspect } from 'node:util';
 import { createSandbox } from 'sandbox-sdk-native';
 import { e2b } from 'sandbox-sdk-native/e2b';
 import { createMastraSandbox, createMastraWorkspace } from 'sandbox-sdk-native/mastra';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { startFake } from '../fakes/e2b.js';
 import { startHttpProxy, startSocksProxy } from '../fakes/proxy.js';
 import { until } from '../helpers/workspace.js';

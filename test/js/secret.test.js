@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 import { calls, Secret } from '../../js/secret.js';
 import { startFake } from '../fakes/e2b.js';
 

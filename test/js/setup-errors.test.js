@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { native } from '../../js/load.js';
+import { native } from '../../js/native.js';
 
 const steps = [
   'config', 'workspace', 'idmap', 'namespaces', 'uid_map', 'setid', 'lifeline', 'root', 'binds', 'files', 'proc', 'dev',
