@@ -156,6 +156,7 @@ export function outcomeOf(exit, stdout, stderr) {
   };
 }
 
+/** By us, a limit or a signal. */
 export const wasKilled = exit => exit.killed || exit.timedOut || exit.signal !== 0;
 
 /** The exit of a command whose signal had fired before it was started. */

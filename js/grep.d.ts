@@ -1,6 +1,6 @@
 import type { FilesystemGrepOptions, FilesystemGrepResult } from '@mastra/core/workspace';
 
-import type { NativeSandbox } from './native.d.ts';
+import type { NativeSandbox } from './addon.d.ts';
 
 export interface GrepSettings {
   /** ms for the whole call, default 10,000. */

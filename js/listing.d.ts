@@ -1,4 +1,4 @@
-import type { Listing } from './native.d.ts';
+import type { Listing } from './addon.d.ts';
 
 export interface ListedEntry {
   /** Relative to the listed folder, `a/b`. */

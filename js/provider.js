@@ -1,5 +1,6 @@
 // A provider instance: options checked once, and the sessions and templates that
-// belong to it. Made by the factories (local() ...), used by both surfaces.
+// belong to it. Made by the factories (local() ...), used by both surfaces. And who
+// is inside the hook of which session.
 //
 // A session is one sandbox; a lease (lease.js) is one user's hold on it.
 // Everybody who asks a provider instance for the same id shares a session: it is

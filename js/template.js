@@ -32,7 +32,7 @@ export async function firstCreate(lease) {
 
 async function runHook(lease) {
   try {
-    await insideHook(lease, async () => lease.options.onFirstCreate(lease.sdk()));
+    await insideHook(lease, async () => lease.options.onFirstCreate(await lease.sdk()));
   } catch (error) {
     const message = messageOf(error);
     const code = isSandboxError(error) ? error.code : 'provider_error';

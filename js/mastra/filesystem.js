@@ -1,6 +1,5 @@
 // Mastra's filesystem on the workspace of a sandbox. Every method is one native
 // call; paths are resolved there.
-import { createRequire } from 'node:module';
 import { posix } from 'node:path';
 
 import { below } from '../command.js';
@@ -9,8 +8,7 @@ import { flag, native, type, verb, WORKSPACE } from '../native.js';
 import { checkBoolean, checkFunction, checkInstructions, checkObject, checkString, checkStrings, show } from '../options.js';
 import { types, whole } from '../values.js';
 import { core, fileError } from './core.js';
-
-const require = createRequire(import.meta.url);
+import { filesInstructionsFor, resolveInstructions } from './instructions.js';
 
 const MAX_DEPTH = 100;
 
@@ -247,7 +245,6 @@ export class SandboxSdkFilesystem extends core.MastraFilesystem {
   }
 
   getInstructions(options) {
-    const { filesInstructionsFor, resolveInstructions } = require('./instructions.js');
     return resolveInstructions(
       this.#instructions,
       () => filesInstructionsFor(this.#lease, this.readOnly),

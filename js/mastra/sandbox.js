@@ -28,16 +28,28 @@ import {
 import { isInHookOf, refuseInHookOf } from '../provider.js';
 import { checkValue } from '../values.js';
 import { core, executionError, sandboxError } from './core.js';
+import { instructionsFor, resolveInstructions } from './instructions.js';
 import { SandboxSdkProcessHandle, SandboxSdkProcessManager } from './processes.js';
 
 const SPAWN_RETAIN = 1024 * 1024;
 
-// On first use: most programs get by without. Never by import(): what requires a
-// module that an import is still loading fails, and sandboxSdk cannot wait.
+// On first use: most programs get by without. By require() where that can be, for
+// sandboxSdk cannot wait and Node has none for a module that an import is still
+// loading; an import of ours would be in its way. Whose may wait for somebody
+// else's import, or runs where there is no require() of modules, imports.
 const require = createRequire(import.meta.url);
-const network = () => require('../network.js');
-const background = () => require('../process.js');
-const sdkOf = owner => new (require('../sandbox.js').Sandbox)(owner);
+const orWait = (load, wait) => {
+  try {
+    return load();
+  } catch {
+    return wait();
+  }
+};
+const network = () => orWait(() => require('../network.js'), () => import('../network.js'));
+const background = () => orWait(() => require('../process.js'), () => import('../process.js'));
+let sdk;
+const sdkNow = () => (sdk ??= require('../sandbox.js'));
+const sdkSoon = async () => (sdk ??= await orWait(sdkNow, () => import('../sandbox.js')));
 
 function checkRetain(value, otherwise) {
   if (value === undefined) return otherwise;
@@ -75,7 +87,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     // They persist where sessions do.
     this.supportsCheckpoints = lease.provider.options.root !== undefined;
     this.networking = { getPortUrl: port => this.#portUrlIfRunning(port) };
-    lease.sdk = () => this.sandboxSdk;
+    lease.sdk = () => sdkSoon().then(() => this.sandboxSdk);
     if (lease.provider.computer) this.computer = this.sandboxSdk.computer;
     lease.onGone = error => this.#gone(error);
     lease.onReview = text => this.logger?.warn(`Sandbox '${this.id}': ${text}`);
@@ -89,7 +101,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
 
   /** The normalised sandbox: files, run, processes, ports, snapshots. */
   get sandboxSdk() {
-    return (this.#sdk ??= sdkOf({
+    return (this.#sdk ??= new (sdkNow().Sandbox)({
       lease: this.#lease,
       ensure: () => this.ensureRunning(),
       stop: () => this._stop(),
@@ -308,7 +320,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     checkCommand(given?.command ?? command, given?.args);
     checkSignal(options.abortSignal, 'abortSignal'); // which the base class listens to
     this.#lastUsedAt = Date.now();
-    const { Child } = background();
+    const { Child } = await background();
     const lease = this.#lease;
     const { epoch } = lease.session;
     const spec = {
@@ -336,14 +348,14 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   /** @internal Commands that this object has not started, or not tracked. */
   async _others() {
     if (!this.#lease.native.lists) return [];
-    const { listOf } = background();
+    const { listOf } = await background();
     return listOf(this.#lease);
   }
 
   /** @internal The handle of one of them, or undefined. */
   async _attach(pid) {
     if (!this.#lease.native.lists) return undefined;
-    const { attachTo } = background();
+    const { attachTo } = await background();
     try {
       const options = { retain: SPAWN_RETAIN, report: error => this.#report(error) };
       const child = await attachTo(this.#lease, pid, options);
@@ -367,6 +379,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
     const signal = checkSignal(options?.abortSignal, 'abortSignal');
     if (!Array.isArray(files)) throw invalid(`writeFiles wants an array of {path, content}, not ${show(files)}`);
     for (const file of files) checkFile(file);
+    await sdkSoon();
     for (const { path, content, mode } of files) {
       if (signal?.aborted) throw abortError('writeFiles', signal.reason);
       try {
@@ -382,7 +395,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
    * networking.getPortUrl answers null instead and wakes nothing.
    */
   async getPortUrl(port, protocol = 'http') {
-    const { checkDeclared, checkProtocol, portUrl } = network();
+    const { checkDeclared, checkProtocol, portUrl } = await network();
     checkDeclared(this.#lease, port, 'getPortUrl');
     const scheme = checkProtocol(protocol);
     await this.ensureRunning();
@@ -392,7 +405,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async #portUrlIfRunning(port) {
     const { live, options } = this.#lease;
     if (!live || this.status !== 'running' || !options.ports.includes(port)) return null;
-    const { portUrl } = network();
+    const { portUrl } = await network();
     return portUrl(this.#lease, port, 'http').catch(() => null);
   }
 
@@ -400,6 +413,7 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   async snapshot() {
     const { checkpointName } = this.#options;
     if (checkpointName === undefined) return;
+    await sdkSoon();
     try {
       await this.sandboxSdk.snapshots.create(checkpointName);
     } catch (error) {
@@ -455,7 +469,6 @@ export class SandboxSdkSandbox extends core.MastraSandbox {
   }
 
   getInstructions(options) {
-    const { instructionsFor, resolveInstructions } = require('./instructions.js');
     return resolveInstructions(
       this.#options.instructions,
       () => instructionsFor(this.#lease),

@@ -1,4 +1,4 @@
-// NativeProcess: one command, as js/native.d.ts describes it.
+// NativeProcess: one command, as js/addon.d.ts describes it.
 #ifndef SBX_BINDING_PROCESS_H
 #define SBX_BINDING_PROCESS_H
 

@@ -1,4 +1,4 @@
-// NativeSandbox: one provider's sandbox object, as js/native.d.ts describes it.
+// NativeSandbox: one provider's sandbox object, as js/addon.d.ts describes it.
 #ifndef SBX_BINDING_SANDBOX_H
 #define SBX_BINDING_SANDBOX_H
 

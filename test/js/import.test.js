@@ -54,9 +54,17 @@ test('a command on this machine needs no HTTP, no search and no desktop', { skip
   for (const name of ['transport.js', 'grep.js', 'template.js', 'changes.js', 'listing.js', 'computer.js', 'secret.js', 'e2b.js']) assert.ok(!loaded.includes(name), name);
 }));
 
+// Node looks for the nearest one for every module that it loads: this is nearer than
+// the package's own, and says nothing else.
+test('js/package.json says what that of the package says', () => {
+  const read = file => JSON.parse(fs.readFileSync(path.join(root, file), 'utf8'));
+  const { type, sideEffects } = read('package.json');
+  assert.deepEqual(read('js/package.json'), { type, sideEffects });
+});
+
 test('the Mastra entry loads what every workspace needs', { skip }, inFolder(folder => {
   const loaded = loadedBy("import 'sandbox-sdk-native/mastra';", folder);
-  for (const name of ['secret.js', 'snapshots.js', 'limits.js', 'network.js', 'grep.js', 'addon.node']) assert.ok(!loaded.includes(name), name);
+  for (const name of ['secret.js', 'snapshots.js', 'limits.js', 'network.js', 'process.js', 'grep.js', 'addon.node']) assert.ok(!loaded.includes(name), name);
   assert.equal(loaded.filter(name => name === 'sandbox.js').length, 1, 'that of the other surface, too');
   const program = `
     import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
@@ -101,3 +109,34 @@ test('what is loaded on first use may be asked for together', () => {
   assert.equal(stderr, '');
   assert.equal(status, 0);
 });
+
+// Whoever awaits at the top level lets the modules that come after wait unevaluated.
+test('what is loaded on first use does not depend on who else loads it', inFolder(folder => {
+  const write = (name, text) => fs.writeFileSync(path.join(folder, name), text);
+  fs.mkdirSync(path.join(folder, 'node_modules'));
+  fs.symlinkSync(root, path.join(folder, 'node_modules/sandbox-sdk-native'));
+  write('package.json', '{"type":"module"}');
+  write('agent.js', `
+    import { createMastraSandbox } from 'sandbox-sdk-native/mastra';
+    import { local } from 'sandbox-sdk-native/local';
+    export const sandbox = createMastraSandbox({ provider: local({ ports: [3000] }) });
+    await sandbox._start();
+    const other = process.argv[2] === 'import' && import('sandbox-sdk-native');
+    await null;
+    if (!(await sandbox.networking.getPortUrl(3000))) throw new Error('no URL');
+    const handle = await sandbox.processes.spawn('echo hi');
+    if ((await handle.wait()).stdout !== 'hi\\n') throw new Error('no output');
+    await sandbox.getPortUrl(3000);
+    await sandbox.writeFiles([{ path: 'a', content: 'b' }]);
+    await other;`);
+  write('main.js', `
+    import { sandbox } from './agent.js';
+    import { supports } from 'sandbox-sdk-native';
+    if (!supports(sandbox, 'ports')) throw new Error('no ports');
+    await sandbox._destroy();`);
+  for (const how of ['static', 'import']) {
+    const { status, stderr } = spawnSync(process.execPath, ['main.js', how], { cwd: folder, encoding: 'utf8' });
+    assert.equal(stderr, '', how);
+    assert.equal(status, 0, how);
+  }
+}));
