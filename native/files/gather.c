@@ -43,10 +43,6 @@ static int read_behind(struct sbx__gather* g, int fd, size_t size, size_t* len) 
   return rc;
 }
 
-static void put_size(char* entry, uint64_t size) {
-  for (int i = 0; i < 8; i++) entry[12 + i] = (char)(size >> (8 * i));
-}
-
 /* 1: the batch is full and this file belongs to the next one. */
 static int begin_entry(struct sbx__gather* g, const char* name, uint64_t size) {
   struct sbx__entry entry = {.type = SBX_TYPE_FILE, .has_size = true,
@@ -70,7 +66,7 @@ static int gather_whole(struct sbx__gather* g, const char* name, int fd) {
     g->pack.count--;
     return 0;
   }
-  put_size(g->pack.data + start, len);
+  sbx__packed_set_size(g->pack.data + start, len);
   g->pack.len += len;
   return 0;
 }
@@ -117,7 +113,7 @@ static int gather_lines(struct sbx__gather* g, const char* name, int fd) {
   if (rc == 0) rc = sbx__pack_reserve(&g->pack, len);
   if (rc != 0) return rc;
   memcpy(g->pack.data + g->pack.len, g->scratch, len);
-  put_size(g->pack.data + start, len);
+  sbx__packed_set_size(g->pack.data + start, len);
   g->pack.len += len;
   return 0;
 }

@@ -120,34 +120,25 @@ struct cursor {
   const char* end;
 };
 
-static uint64_t get_le(const char* at, size_t bytes) {
-  uint64_t value = 0;
-  while (bytes-- > 0) value = value << 8 | (uint8_t)at[bytes];
-  return value;
-}
-
-static size_t name_len(const struct cursor* c) {
-  return get_le(c->at + 4, 4);
-}
-
-static size_t entry_size(const struct cursor* c) {
-  return SBX_ENTRY_HEADER + name_len(c) + get_le(c->at + 8, 4) +
-         get_le(c->at + 12, 8);
+static size_t packed_len(const struct sbx__entry* entry) {
+  return SBX_ENTRY_HEADER + entry->name_len + entry->target_len + entry->size;
 }
 
 /* The one whose entry comes next, or NULL. */
 static struct cursor* first_of(struct cursor* a, struct cursor* b) {
   if (a->at == a->end) return b->at == b->end ? NULL : b;
   if (b->at == b->end) return a;
-  int order = sbx__walk_order(a->at + SBX_ENTRY_HEADER, name_len(a),
-                              b->at + SBX_ENTRY_HEADER, name_len(b));
+  struct sbx__entry ours = sbx__packed_entry(a->at);
+  struct sbx__entry theirs = sbx__packed_entry(b->at);
+  int order = sbx__walk_order(ours.name, ours.name_len, theirs.name,
+                              theirs.name_len);
   return order < 0 ? a : b;
 }
 
-static bool is_behind(const struct sbx__both* both, const struct cursor* c) {
-  const char* name = c->at + SBX_ENTRY_HEADER;
-  return stopped_before(both, 0, name, name_len(c)) ||
-         stopped_before(both, 1, name, name_len(c));
+static bool is_behind(const struct sbx__both* both,
+                      const struct sbx__entry* entry) {
+  return stopped_before(both, 0, entry->name, entry->name_len) ||
+         stopped_before(both, 1, entry->name, entry->name_len);
 }
 
 static int merge(struct sbx__gather* g, struct sbx__pack* merged) {
@@ -158,8 +149,10 @@ static int merge(struct sbx__gather* g, struct sbx__pack* merged) {
   struct cursor* c;
   int rc = sbx__pack_reserve(merged, g->pack.len + both->other.pack.len);
   if (both->other.more) g->more = true;
-  while (rc == 0 && (c = first_of(&a, &b)) && !is_behind(both, c)) {
-    size_t size = entry_size(c);
+  while (rc == 0 && (c = first_of(&a, &b))) {
+    struct sbx__entry entry = sbx__packed_entry(c->at);
+    size_t size = packed_len(&entry);
+    if (is_behind(both, &entry)) break;
     if (merged->len > 0 && merged->len + size > g->limit) {
       g->more = true;
       break;

@@ -216,6 +216,10 @@ struct sbx__entry {
 
 int sbx__pack_reserve(struct sbx__pack* pack, size_t more);
 int sbx__pack_entry(struct sbx__pack* pack, const struct sbx__entry* entry);
+/* Corrects the size of an entry that was packed at `packed`. */
+void sbx__packed_set_size(char* packed, uint64_t size);
+/* What pack_entry has packed; names point into it. */
+struct sbx__entry sbx__packed_entry(const char* packed);
 void sbx__pack_take(struct sbx__pack* pack, struct sbx_file_result* result);
 
 bool sbx__extension_fits(const struct sbx_file_request* request,

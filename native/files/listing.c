@@ -148,6 +148,28 @@ static void put_le(char* out, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) out[i] = (char)(value >> (8 * i));
 }
 
+static uint64_t get_le(const char* at, size_t bytes) {
+  uint64_t value = 0;
+  while (bytes-- > 0) value = value << 8 | (uint8_t)at[bytes];
+  return value;
+}
+
+void sbx__packed_set_size(char* packed, uint64_t size) {
+  put_le(packed + 12, size, 8);
+}
+
+struct sbx__entry sbx__packed_entry(const char* packed) {
+  struct sbx__entry entry = {.type = (uint8_t)packed[0],
+                             .is_link = packed[1],
+                             .has_size = packed[2],
+                             .name_len = get_le(packed + 4, 4),
+                             .target_len = get_le(packed + 8, 4),
+                             .size = get_le(packed + 12, 8)};
+  entry.name = packed + SBX_ENTRY_HEADER;
+  entry.target = entry.name + entry.name_len;
+  return entry;
+}
+
 int sbx__pack_entry(struct sbx__pack* pack, const struct sbx__entry* entry) {
   size_t size = SBX_ENTRY_HEADER + entry->name_len + entry->target_len;
   if (pack->len + size > PACK_MAX) return -E2BIG;
