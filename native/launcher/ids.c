@@ -16,17 +16,9 @@ enum { SBX__RANGE = 65536 };
 
 static int sbx__write_file(pid_t pid, const char* name, const char* text) {
   char path[64];
-  size_t len = strlen(text);
-  ssize_t n;
-  int fd;
 
   snprintf(path, sizeof(path), "/proc/%d/%s", (int) pid, name);
-  fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  n = write(fd, text, len); /* the kernel takes a map in one piece only */
-  if (n < 0) return sbx_close_keep(fd);
-  close(fd);
-  return 0;
+  return sbx_write_file(path, text);
 }
 
 struct sbx__lines {

@@ -106,17 +106,9 @@ static int sbx__loopback(struct sbx__setup* s) {
  * `network` the namespace is our own, and /proc/sys/net is that of who opens it.
  * Before the view is built, whose /proc/sys is read-only. Where it cannot be
  * written all is as safe, only slower: not a step that may fail. */
-static bool sbx__uncongest(const struct sbx_config* c) {
-  static const char reno[] = "reno";
-  bool done;
-  int fd;
-
-  if (c->network) return false;
-  fd = open("/proc/sys/net/ipv4/tcp_congestion_control", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  done = write(fd, reno, sizeof(reno) - 1) > 0;
-  close(fd);
-  return done;
+static void sbx__uncongest(const struct sbx_config* c) {
+  if (c->network) return;
+  sbx_write_file("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
 }
 
 static int sbx__hostname(struct sbx__setup* s) {
@@ -192,7 +184,7 @@ static int sbx__prepare(struct sbx__setup* s) {
 
 static int sbx__inside(struct sbx__setup* s) {
   if (sbx__become(s) != 0) return -1;
-  (void) sbx__uncongest(s->in->config);
+  sbx__uncongest(s->in->config);
   if (sbx_view_build(&s->view) != 0) return -1;
   if (sbx__loopback(s) != 0 || sbx__hostname(s) != 0) return -1;
   if (sbx__privileges(s) != 0 || sbx__seccomp(s) != 0) return -1;

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -85,6 +86,16 @@ static inline int sbx_close_keep(int fd) {
   close(fd);
   errno = saved;
   return -1;
+}
+
+/* To a file of the kernel, which takes its text in one piece only. */
+static inline int sbx_write_file(const char* path, const char* text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+  if (fd < 0) return -1;
+  if (write(fd, text, strlen(text)) < 0) return sbx_close_keep(fd);
+  close(fd);
+  return 0;
 }
 
 #endif
